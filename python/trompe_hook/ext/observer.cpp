@@ -1,0 +1,310 @@
+// The eyes of trompe inside PyTorch: what operator runs, on which tensors, and
+// what the caching allocator does.
+//
+// This file is compiled once per installed PyTorch (its C++ interface is not
+// stable between releases) and loaded by `trompe_hook/observer.py`. It holds no
+// state but one small stack per thread, makes no decision and writes no file:
+// every fact goes to the preloaded library through the C functions named in
+// `Sink`, which are looked up by name at run time, so that the two sides share
+// no header.
+//
+// What it is not: a profiler. Times are taken by the receiver.
+//
+// Invariants:
+//  - a begin that was handed over gets exactly one end, on the same thread and
+//    properly nested, whatever the operator does (exceptions, asynchronous
+//    ranges that end on another thread);
+//  - no heap allocation once a thread's buffer has reached its working size;
+//  - nothing throws into PyTorch: a value that cannot be described is `?`.
+//
+// Must be compiled with -DNDEBUG like PyTorch itself: `at::RecordFunction` has a
+// member that exists only in debug builds.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#ifndef NDEBUG
+#error "compile with -DNDEBUG: at::RecordFunction has another layout without it"
+#endif
+
+#define TROMPE_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+// The preloaded library's functions. All of them may be called from any thread.
+struct Sink {
+  int (*recording)();
+  void (*op_begin)(const char* name, uint32_t name_length, uint8_t scope, int64_t sequence_number,
+                   uint64_t forward_thread, const uint8_t* values, uint32_t values_length);
+  void (*op_end)(const uint8_t* outputs, uint32_t outputs_length);
+  void (*alloc_event)(uint8_t action, uint64_t address, uint64_t size, uint64_t stream);
+};
+
+Sink sink;
+
+template <typename Function>
+bool resolve(Function& function, const char* name) {
+  function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+  return function != nullptr;
+}
+
+// A byte buffer that keeps its capacity between operators.
+class Blob {
+ public:
+  void clear() { length_ = 0; }
+  const uint8_t* data() const { return bytes_.get(); }
+  // Lengths are 32 bits at the border; 4 GiB of description of one operator
+  // cannot happen (a tensor takes under 1 KiB and there are no such lists).
+  uint32_t length() const { return static_cast<uint32_t>(length_); }
+
+  uint8_t* extend(size_t count) {
+    if (C10_UNLIKELY(length_ + count > capacity_)) grow(length_ + count);
+    uint8_t* place = bytes_.get() + length_;
+    length_ += count;
+    return place;
+  }
+
+  void put_byte(uint8_t value) { *extend(1) = value; }
+
+  template <typename Value>
+  void put(char tag, Value value) {
+    uint8_t* place = extend(1 + sizeof(Value));
+    place[0] = static_cast<uint8_t>(tag);
+    std::memcpy(place + 1, &value, sizeof(Value));
+  }
+
+ private:
+  void grow(size_t needed) {
+    size_t capacity = capacity_ == 0 ? 4096 : capacity_;
+    while (capacity < needed) capacity *= 2;
+    std::unique_ptr<uint8_t[]> bytes(new uint8_t[capacity]);
+    if (length_ != 0) std::memcpy(bytes.get(), bytes_.get(), length_);
+    bytes_ = std::move(bytes);
+    capacity_ = capacity;
+  }
+
+  std::unique_ptr<uint8_t[]> bytes_;
+  size_t length_ = 0;
+  size_t capacity_ = 0;
+};
+
+// The ranges that this thread has begun and not yet ended.
+struct OpenRanges {
+  static constexpr size_t kDepth = 512;
+  const at::RecordFunction* range[kDepth];
+  size_t depth = 0;
+};
+
+struct ThreadState {
+  Blob blob;
+  OpenRanges open;
+};
+
+ThreadState& thread_state() {
+  // Leaked on purpose: operators can still run while thread-locals are being
+  // destroyed at thread exit.
+  static thread_local ThreadState* state = nullptr;
+  if (C10_UNLIKELY(state == nullptr)) state = new ThreadState();
+  return *state;
+}
+
+// ---- Description of values -------------------------------------------------
+
+enum TensorFlag : uint8_t {
+  kContiguous = 1,
+  kRequiresGrad = 2,
+  kOnCuda = 4,
+  kChannelsLast = 8,
+};
+
+// Address of the first element, 0 when there is none (meta, fake, sparse).
+uint64_t address_of(const c10::TensorImpl& tensor) {
+  if (!tensor.has_storage()) return 0;
+  c10::StorageImpl* storage = tensor.unsafe_storage().unsafeGetStorageImpl();
+  if (storage == nullptr) return 0;
+  // Not `data_ptr()`: that one throws for fake tensors.
+  const void* base = storage->_mutable_data_ptr_no_checks().get();
+  if (base == nullptr) return 0;
+  const auto offset = static_cast<uint64_t>(tensor.storage_offset()) * tensor.itemsize();
+  return reinterpret_cast<uint64_t>(base) + offset;
+}
+
+void describe_tensor(const at::Tensor& value, Blob& blob) {
+  if (!value.defined()) {
+    blob.put_byte('U');
+    return;
+  }
+  const c10::TensorImpl& tensor = *value.unsafeGetTensorImpl();
+  // Symbolic sizes belong to tracing, nested tensors have no one shape.
+  if (tensor.has_symbolic_sizes_strides() || value.is_nested()) {
+    blob.put_byte('?');
+    return;
+  }
+  const c10::IntArrayRef sizes = tensor.sizes_default();
+  const bool strided = tensor.layout() == c10::kStrided;
+  const size_t dimensions = sizes.size() < 255 ? sizes.size() : 255;
+
+  uint8_t flags = 0;
+  if (strided && tensor.is_contiguous_default(c10::MemoryFormat::Contiguous)) flags |= kContiguous;
+  if (strided && (dimensions == 4 || dimensions == 5)) {
+    const auto format =
+        dimensions == 4 ? c10::MemoryFormat::ChannelsLast : c10::MemoryFormat::ChannelsLast3d;
+    if (tensor.is_contiguous_default(format)) flags |= kChannelsLast;
+  }
+  if (tensor.requires_grad()) flags |= kRequiresGrad;
+  if (tensor.device_type() == c10::DeviceType::CUDA) flags |= kOnCuda;
+
+  uint8_t* place = blob.extend(12 + 16 * dimensions);
+  place[0] = 'T';
+  place[1] = static_cast<uint8_t>(c10::typeMetaToScalarType(tensor.dtype()));
+  place[2] = static_cast<uint8_t>(dimensions);
+  place[3] = flags;
+  const uint64_t address = strided ? address_of(tensor) : 0;
+  std::memcpy(place + 4, &address, 8);
+  std::memcpy(place + 12, sizes.data(), 8 * dimensions);
+  if (strided) {
+    std::memcpy(place + 12 + 8 * dimensions, tensor.strides_default().data(), 8 * dimensions);
+  } else {
+    std::memset(place + 12 + 8 * dimensions, 0, 8 * dimensions);
+  }
+}
+
+void describe_string(const std::string& text, Blob& blob) {
+  const auto length = static_cast<uint16_t>(text.size() < 65535 ? text.size() : 65535);
+  uint8_t* place = blob.extend(3 + length);
+  place[0] = 's';
+  std::memcpy(place + 1, &length, 2);
+  std::memcpy(place + 3, text.data(), length);
+}
+
+void describe(const c10::IValue& value, Blob& blob);
+
+void describe_all(c10::ArrayRef<c10::IValue> values, Blob& blob) {
+  for (const c10::IValue& value : values) describe(value, blob);
+}
+
+void describe(const c10::IValue& value, Blob& blob) {
+  if (value.isTensor()) {
+    describe_tensor(value.toTensor(), blob);
+  } else if (value.isNone()) {
+    blob.put_byte('n');
+  } else if (value.isInt()) {
+    blob.put('i', value.toInt());
+  } else if (value.isDouble()) {
+    blob.put('d', value.toDouble());
+  } else if (value.isBool()) {
+    blob.put('b', static_cast<uint8_t>(value.toBool()));
+  } else if (value.isList()) {
+    const c10::ArrayRef<c10::IValue> items = value.toListRef();
+    blob.put('L', static_cast<uint32_t>(items.size()));
+    describe_all(items, blob);
+  } else if (value.isTuple()) {
+    const auto& items = value.toTupleRef().elements();
+    blob.put('L', static_cast<uint32_t>(items.size()));
+    for (const c10::IValue& item : items) describe(item, blob);
+  } else if (value.isString()) {
+    describe_string(value.toStringRef(), blob);
+  } else {
+    blob.put_byte('?');
+  }
+}
+
+// Describes `values`, or nothing when one of them throws in the middle.
+void describe_safely(c10::ArrayRef<const c10::IValue> values, Blob& blob) {
+  blob.clear();
+  for (const c10::IValue& value : values) {
+    const uint32_t before = blob.length();
+    try {
+      describe(value, blob);
+    } catch (...) {
+      blob.clear();
+      blob.extend(before);
+      blob.put_byte('?');
+    }
+  }
+}
+
+// ---- Operators -------------------------------------------------------------
+
+// Not noexcept by signature only: `describe_safely` swallows what can throw.
+std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
+  if (sink.recording() == 0) return nullptr;
+  ThreadState& state = thread_state();
+  if (C10_UNLIKELY(state.open.depth == OpenRanges::kDepth)) return nullptr;
+  describe_safely(function.inputs(), state.blob);
+  const char* name = function.name();
+  sink.op_begin(name, static_cast<uint32_t>(std::strlen(name)),
+                static_cast<uint8_t>(function.scope()), function.seqNr(),
+                function.forwardThreadId(), state.blob.data(), state.blob.length());
+  if (C10_UNLIKELY(function.isAsync())) {
+    // Ends some day on some thread (collectives of torch.distributed): its
+    // duration means nothing to a nesting of calls.
+    sink.op_end(nullptr, 0);
+    return nullptr;
+  }
+  state.open.range[state.open.depth++] = &function;
+  return nullptr;
+}
+
+void on_end(const at::RecordFunction& function, at::ObserverContext*) {
+  ThreadState& state = thread_state();
+  OpenRanges& open = state.open;
+  size_t position = open.depth;
+  while (position > 0 && open.range[position - 1] != &function) --position;
+  if (position == 0) return;  // its begin was not handed over, or on another thread
+  // Ranges above it were left open (they ended on another thread): close them.
+  while (open.depth > position) {
+    --open.depth;
+    sink.op_end(nullptr, 0);
+  }
+  --open.depth;
+  const std::vector<c10::IValue>& outputs = function.outputs();
+  describe_safely(c10::ArrayRef<const c10::IValue>(outputs.data(), outputs.size()), state.blob);
+  sink.op_end(state.blob.data(), state.blob.length());
+}
+
+void on_allocator_event(const allocator::TraceEntry& entry) {
+  sink.alloc_event(static_cast<uint8_t>(entry.action_), static_cast<uint64_t>(entry.addr_),
+                   static_cast<uint64_t>(entry.size_), reinterpret_cast<uint64_t>(entry.stream_));
+}
+
+}  // namespace
+
+// Starts handing over operators. Returns 0, or 1 when the preloaded library does
+// not have the functions.
+TROMPE_EXPORT int trompe_observer_watch_operators() {
+  if (!resolve(sink.recording, "trompe_recording") || !resolve(sink.op_begin, "trompe_op_begin") ||
+      !resolve(sink.op_end, "trompe_op_end")) {
+    return 1;
+  }
+  at::addGlobalCallback(
+      at::RecordFunctionCallback(on_begin, on_end)
+          .needsInputs(true)
+          .needsOutputs(true)
+          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
+                   at::RecordScope::TORCHSCRIPT_FUNCTION, at::RecordScope::USER_SCOPE}));
+  return 0;
+}
+
+// Starts handing over allocator events; to be called after PyTorch has
+// initialised CUDA. Returns 0, 1 when the preloaded library lacks the function, 2
+// when the active allocator is not the caching one (`cudaMallocAsync` and pluggable
+// allocators have no such events, and the first crashes when asked).
+TROMPE_EXPORT int trompe_observer_watch_allocator() {
+  if (!resolve(sink.alloc_event, "trompe_alloc_event")) return 1;
+  allocator::CUDAAllocator* active = allocator::get();
+  if (active == nullptr || active->name() != "native" || !active->initialized()) return 2;
+  active->attachAllocatorTraceTracker(on_allocator_event);
+  return 0;
+}

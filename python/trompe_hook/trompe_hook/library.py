@@ -1,0 +1,66 @@
+"""The preloaded library as Python sees it.
+
+The library is found by symbol in the running process, never by path. `find`
+returns `None` in a process that was started without it; the caller then does
+nothing.
+"""
+
+import ctypes
+import sys
+
+ABI_VERSION = 1
+
+# Kinds of `Library.marker`.
+INSTANT, PUSH, POP = 0, 1, 2
+
+
+class Library:
+    """The C functions that the Python side calls."""
+
+    def __init__(self, symbols):
+        self._meta = symbols.trompe_meta
+        self._meta.restype = None
+        self._meta.argtypes = [ctypes.c_char_p, ctypes.c_uint32] * 2
+        self._marker = symbols.trompe_marker
+        self._marker.restype = None
+        self._marker.argtypes = [ctypes.c_uint8, ctypes.c_char_p, ctypes.c_uint32]
+        self._recording = symbols.trompe_recording
+        self._recording.restype = ctypes.c_int
+
+    def recording(self):
+        """Whether records are being taken now."""
+        return self._recording() != 0
+
+    def meta(self, key, value):
+        """Records one fact about this process; both are text."""
+        key = key.encode()
+        value = value.encode(errors="surrogateescape")
+        self._meta(key, len(key), value, len(value))
+
+    def marker(self, kind, text=""):
+        """Records a mark of the script (an NVTX range or instant)."""
+        text = text.encode(errors="surrogateescape")
+        self._marker(kind, text, len(text))
+
+
+def find():
+    """The preloaded library, or `None` when this process runs without it."""
+    symbols = ctypes.CDLL(None)
+    try:
+        version = symbols.trompe_abi_version
+    except AttributeError:
+        return None
+    version.restype = ctypes.c_uint32
+    found = version()
+    if found != ABI_VERSION:
+        note(
+            f"the preloaded library speaks interface version {found}, the Python hook {ABI_VERSION}; "
+            "operator names and shapes are not recorded. Install both from one release."
+        )
+        return None
+    return Library(symbols)
+
+
+def note(text):
+    """One line of our own on stderr."""
+    print(f"trompe: {text}", file=sys.stderr, flush=True)
