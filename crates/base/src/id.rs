@@ -32,7 +32,7 @@ ids! {
     Rank(u32);
     /// A device's index inside its process, as `cudaSetDevice` counts it.
     DeviceIndex(u32);
-    /// A CUDA stream of one process. 0 is the legacy default stream, 2 the per-thread default stream.
+    /// A CUDA stream of one process; announced in its trace with its device and kind.
     StreamId(u32);
     /// A CUDA event of one process; unique for the life of the process.
     EventId(u32);

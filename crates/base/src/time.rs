@@ -169,7 +169,13 @@ fn write_seconds(f: &mut fmt::Formatter<'_>, secs: f64) -> fmt::Result {
         s if s >= 1e-9 => (s * 1e9, "ns"),
         s => (s * 1e12, "ps"),
     };
-    let decimals = if value >= 100.0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+    let decimals = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
     write!(f, "{value:.decimals$} {unit}")
 }
 
