@@ -1,0 +1,111 @@
+# The two commands of the README are `make demo` and `make test`; the rest are
+# their parts. Everything is safe to run again: a second run downloads and builds
+# nothing.
+#
+#   make demo    build, then predict the GPT-2 example on one H100
+#   make test    everything that continuous integration runs
+#   make build   the `trompe` program and the libraries it preloads (release)
+#   make venv    .venv with the pinned PyTorch (no NVIDIA package)
+#   make jobs    the job tests only: real PyTorch scripts under `trompe run`
+#   make clean   remove what was built (the virtual environment stays)
+#
+# Variables: PYTHON (the Python to make .venv with), JOBS (names of job tests).
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.ONESHELL:
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+TROMPE := $(TARGET)/release/trompe
+VENV := .venv
+# Stamps hold "this was installed from the files that it is newer than".
+VENV_DEMO := $(VENV)/.requirements.stamp
+VENV_TEST := $(VENV)/.requirements-test.stamp
+step = @printf '\n== %s\n' "$(1)"
+
+.PHONY: help demo test build venv venv-test jobs clean tools \
+	check-format check-clippy check-docs check-tidy check-rust
+
+help:
+	@sed -n 's/^#   make/  make/p' Makefile
+
+# ---- Building --------------------------------------------------------------
+
+tools:
+	@if ! command -v $(CARGO) >/dev/null; then
+		echo "make: no Rust toolchain found; install one from https://rustup.rs" >&2; exit 1
+	fi
+	if command -v cc >/dev/null && command -v c++ >/dev/null; then exit 0; fi
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		echo "make: installing the C and C++ compilers"
+		apt-get update -qq && apt-get install -y -qq gcc g++
+	else
+		echo "make: a C and a C++ compiler are needed; run: sudo apt-get install gcc g++" >&2; exit 1
+	fi
+
+build: tools
+	$(call step,building trompe (release))
+	$(CARGO) build --release --locked -p trompe-cli
+	$(CARGO) xtask dist --release
+
+venv: $(VENV_DEMO)
+
+venv-test: $(VENV_TEST)
+
+$(VENV_DEMO): requirements.txt tools/venv.sh
+	$(call step,virtual environment with PyTorch)
+	tools/venv.sh $(VENV) requirements.txt
+	touch $@
+
+$(VENV_TEST): requirements-test.txt $(VENV_DEMO)
+	$(call step,virtual environment: packages of the job tests)
+	tools/venv.sh $(VENV) requirements-test.txt
+	touch $@
+
+# ---- The demo --------------------------------------------------------------
+
+demo: build venv
+	$(call step,GPT-2 124M on one H100 (emulated))
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(TROMPE) run --cluster h100-sxm -- python examples/gpt2/train.py
+
+# ---- Tests -----------------------------------------------------------------
+
+test: check-format check-clippy check-docs check-tidy check-rust jobs
+	@printf '\n== all checks passed\n'
+
+check-format: tools
+	$(call step,format)
+	$(CARGO) fmt --all --check
+
+check-clippy: tools
+	$(call step,clippy)
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+check-docs: tools
+	$(call step,documentation)
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
+
+check-tidy: tools
+	$(call step,tidy)
+	$(CARGO) xtask tidy
+
+# `cargo nextest` where it is installed, else the built-in runner: the same tests.
+check-rust: tools
+	$(call step,Rust tests)
+	if $(CARGO) nextest --version >/dev/null 2>&1; then
+		$(CARGO) nextest run --workspace --locked --no-fail-fast
+		$(CARGO) test --workspace --locked --doc
+	else
+		$(CARGO) test --workspace --locked --no-fail-fast
+	fi
+
+jobs: build venv-test
+	$(call step,job tests)
+	$(VENV)/bin/python tests/run_jobs.py --trompe $(TROMPE) --python $(VENV)/bin/python $(JOBS)
+
+clean:
+	$(CARGO) clean
+	rm -rf trompe-out
