@@ -1,0 +1,130 @@
+//! The head of the text: what ran where, the verdict, and the numbers that answer it.
+
+use trompe_results::{Report, VerdictStatus};
+
+use super::paper::{Ink, Paper};
+use crate::quantity::{bytes, count, metric, percent, rate as rate_of, seconds};
+
+pub(super) fn write(paper: &mut Paper, report: &Report) {
+    paper.wrapped("", "  ", &report.job.command.join(" "));
+    if !report.cluster.device.is_empty() {
+        paper.wrapped("", "  ", &format!("on {}", place(report)));
+    }
+    paper.blank();
+
+    let verdict = &report.verdict;
+    let ink = match verdict.status {
+        VerdictStatus::Fits => Ink::Good,
+        VerdictStatus::Interrupted => Ink::Warning,
+        VerdictStatus::OutOfMemory | VerdictStatus::Failed => Ink::Bad,
+    };
+    let word = paper.paint(ink, &verdict.status.label().to_uppercase());
+    paper.line(&word);
+    paper.wrapped("  ", "  ", &verdict.text);
+    if let Some(hint) = &verdict.hint {
+        paper.wrapped("  → ", "    ", hint);
+    }
+    paper.blank();
+    write_time(paper, report);
+    write_memory(paper, report);
+}
+
+/// The simulated machines in one phrase.
+pub(crate) fn place(report: &Report) -> String {
+    let cluster = &report.cluster;
+    let devices = u64::from(cluster.nodes) * u64::from(cluster.devices_per_node);
+    let nodes = if cluster.nodes > 1 { format!(" in {} nodes", cluster.nodes) } else { String::new() };
+    let ranks = match (report.world_size, report.ranks_emulated) {
+        (0 | 1, _) => String::new(),
+        (world, emulated) => format!(", {world} ranks of which {emulated} ran"),
+    };
+    format!("{devices} × {}{nodes} ({}){ranks}", cluster.device, cluster.name)
+}
+
+fn write_time(paper: &mut Paper, report: &Report) {
+    let Some(step) = &report.step_time else {
+        paper.fact("step time", "not known: no complete step was seen");
+        return;
+    };
+    let (low, high) = (seconds(step.low, 3), seconds(step.high, 3));
+    let level = step.level * 100.0;
+    let time = seconds(step.seconds, 4);
+    paper.fact("step time", &format!("{time}   ({low} to {high}, {level:.0} % interval; {})", step.basis));
+
+    let rates = [(&report.throughput.tokens, "tokens/s"), (&report.throughput.samples, "samples/s")];
+    let rates: Vec<_> =
+        rates.into_iter().filter_map(|(rate, unit)| Some(rate_of(rate.as_ref()?.per_second, unit))).collect();
+    if !rates.is_empty() {
+        paper.fact("throughput", &rates.join("   "));
+    }
+    if let Some(flops) = &report.flops {
+        let peak = metric(flops.peak_flops_per_second, "FLOP/s");
+        let dtype = flops.peak_dtype.map_or(String::new(), |dtype| format!(" {dtype}"));
+        let (mfu, hfu) = (percent(flops.mfu), percent(flops.hfu));
+        paper.fact("MFU", &format!("{mfu}   (with recomputation {hfu}; of {peak}{dtype})"));
+    }
+    if let Some(usage) = &report.device_use {
+        let (busy, host) = (percent(usage.busy_share), percent(usage.host_bound_share));
+        paper.fact("device busy", &format!("{busy}   (waiting for the host {host})"));
+    }
+    if let Some(communication) = report.communication.as_ref().filter(|_| report.world_size > 1) {
+        let (all, exposed) = (seconds(communication.seconds, 3), seconds(communication.exposed_seconds, 3));
+        paper.fact("communication", &format!("{all} a step, {exposed} of it exposed"));
+    }
+    let steps = &report.steps;
+    let fact = format!(
+        "{} seen, {} left out as warm-up, {} used; found by {}",
+        steps.seen, steps.warm_up, steps.used, steps.found_by
+    );
+    paper.fact("steps", &fact);
+}
+
+fn write_memory(paper: &mut Paper, report: &Report) {
+    let memory = &report.memory;
+    let (allocated, reserved) = (bytes(memory.peak_allocated_bytes), bytes(memory.peak_reserved_bytes));
+    let total = bytes(memory.total_bytes);
+    let capacity = if memory.capacity_bytes == 0 {
+        String::new()
+    } else {
+        let share = percent(memory.total_bytes as f64 / memory.capacity_bytes as f64);
+        format!(" of {} ({share})", bytes(memory.capacity_bytes))
+    };
+    let rank = if memory.ranks.len() > 1 {
+        format!(", fullest on rank {}", memory.fullest_rank)
+    } else {
+        String::new()
+    };
+    paper.fact("memory", &format!("{total}{capacity}{rank}"));
+    let charges: Vec<_> = memory
+        .ranks
+        .iter()
+        .filter(|rank| rank.rank == memory.fullest_rank)
+        .flat_map(|rank| &rank.charges)
+        .map(|charge| format!("{} {}", charge.what, bytes(charge.bytes)))
+        .collect();
+    let outside =
+        if charges.is_empty() { String::new() } else { format!("; outside of it {}", charges.join(", ")) };
+    paper.fact("", &format!("peak allocated {allocated}, peak reserved {reserved}{outside}"));
+    if let Some(failure) = &report.verdict.out_of_memory {
+        let (asked, free) = (bytes(failure.requested_bytes), bytes(failure.free_bytes));
+        let step = failure.step.map_or(String::new(), |step| format!(" in step {step}"));
+        let owner = failure.owner.as_ref().map_or(String::new(), |owner| format!(" for {owner}"));
+        let fact = format!("rank {} asked for {asked}{owner}{step} when {free} were free", failure.rank);
+        paper.fact("did not fit", &fact);
+    }
+    let owners = memory
+        .ranks
+        .iter()
+        .find(|rank| rank.rank == memory.fullest_rank)
+        .map_or(&[][..], |rank| &rank.owners);
+    if !owners.is_empty() {
+        let shown: Vec<_> = owners
+            .iter()
+            .take(4)
+            .map(|owner| format!("{} {} ({})", owner.owner, bytes(owner.bytes), owner.kind.label()))
+            .collect();
+        let more = owners.len().saturating_sub(4);
+        let more = if more > 0 { format!(", and {} more", count(more as u64)) } else { String::new() };
+        paper.fact("owners of peak", &format!("{}{more}", shown.join(", ")));
+    }
+}

@@ -1,0 +1,78 @@
+//! The terminal text of sample reports, as people see it.
+
+use trompe_report::{Style, text};
+use trompe_results::{OutOfMemory, Report, VerdictStatus};
+
+fn sample() -> Report {
+    serde_json::from_str(include_str!("../../results/tests/fixtures/gpt2.json")).unwrap()
+}
+
+fn plain(report: &Report, width: usize) -> String {
+    text(report, Style { color: false, width })
+}
+
+#[test]
+fn a_job_that_fits() {
+    insta::assert_snapshot!(plain(&sample(), 100));
+}
+
+#[test]
+fn a_narrow_terminal() {
+    insta::assert_snapshot!(plain(&sample(), 64));
+}
+
+#[test]
+fn a_job_that_does_not_fit() {
+    let mut report = Report {
+        job: sample().job,
+        software: sample().software,
+        cluster: sample().cluster,
+        memory: sample().memory,
+        notes: sample().notes,
+        ..Report::default()
+    };
+    report.verdict.status = VerdictStatus::OutOfMemory;
+    report.verdict.text =
+        "The job does not fit: rank 0 ran out of memory before its first step ended.".to_owned();
+    report.verdict.hint = Some("Halve the batch size, or shard the optimizer over more devices.".to_owned());
+    report.verdict.out_of_memory = Some(OutOfMemory {
+        rank: 0,
+        requested_bytes: 3 << 30,
+        free_bytes: 1 << 30,
+        step: Some(0),
+        owner: Some("aten::_log_softmax".to_owned()),
+    });
+    insta::assert_snapshot!(plain(&report, 100));
+}
+
+#[test]
+fn an_empty_report_is_still_readable() {
+    insta::assert_snapshot!(plain(&Report::default(), 100));
+}
+
+#[test]
+fn plain_text_has_no_escape_and_colour_changes_nothing_else() {
+    let (plain, coloured) = (plain(&sample(), 90), text(&sample(), Style { color: true, width: 90 }));
+    assert!(!plain.contains('\x1b'));
+    assert!(coloured.contains("\x1b[1;32mFITS\x1b[0m"));
+    let mut stripped = String::new();
+    let mut rest = coloured.as_str();
+    while let Some((before, after)) = rest.split_once("\x1b[") {
+        stripped.push_str(before);
+        rest = after.split_once('m').unwrap().1;
+    }
+    stripped.push_str(rest);
+    assert_eq!(stripped, plain);
+}
+
+#[test]
+fn hostile_names_cannot_steer_the_terminal() {
+    let mut report = sample();
+    report.job.command = vec!["\x1b]0;owned\x07\x1b[2J".to_owned()];
+    report.kernels[0].name = "k\r\x1b[1A\u{202e}".to_owned();
+    report.notes[0].text = "a\n\n\x1b[31mFITS".to_owned();
+    report.verdict.text = "\u{9b}1;31m".to_owned();
+    report.cluster.device = "\x1b[5m".to_owned();
+    let text = plain(&report, 100);
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+}
