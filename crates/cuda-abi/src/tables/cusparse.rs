@@ -1,0 +1,110 @@
+//! cuSPARSE.
+
+/// Hands the rows of cuSPARSE to the macro `$with`.
+#[macro_export]
+macro_rules! for_each_cusparse {
+    ($with:ident) => {
+        $with! {
+            accepted cusparseCbsrmm;
+            accepted cusparseCbsrmv;
+            accepted cusparseCbsrsm2_analysis;
+            accepted cusparseCbsrsm2_bufferSize;
+            accepted cusparseCbsrsm2_solve;
+            accepted cusparseCbsrsv2_analysis;
+            accepted cusparseCbsrsv2_bufferSize;
+            accepted cusparseCbsrsv2_solve;
+            accepted cusparseCcsrgeam2;
+            accepted cusparseCcsrgeam2_bufferSizeExt;
+            accepted cusparseCreate;
+            accepted cusparseCreateBsrsm2Info;
+            accepted cusparseCreateBsrsv2Info;
+            accepted cusparseCreateCoo;
+            accepted cusparseCreateCsr;
+            accepted cusparseCreateDnMat;
+            accepted cusparseCreateDnVec;
+            accepted cusparseCreateIdentityPermutation;
+            accepted cusparseCreateMatDescr;
+            accepted cusparseCsrSetPointers;
+            accepted cusparseCsrSetStridedBatch;
+            accepted cusparseDbsrmm;
+            accepted cusparseDbsrmv;
+            accepted cusparseDbsrsm2_analysis;
+            accepted cusparseDbsrsm2_bufferSize;
+            accepted cusparseDbsrsm2_solve;
+            accepted cusparseDbsrsv2_analysis;
+            accepted cusparseDbsrsv2_bufferSize;
+            accepted cusparseDbsrsv2_solve;
+            accepted cusparseDcsrgeam2;
+            accepted cusparseDcsrgeam2_bufferSizeExt;
+            accepted cusparseDestroy;
+            accepted cusparseDestroyBsrsm2Info;
+            accepted cusparseDestroyBsrsv2Info;
+            accepted cusparseDestroyDnMat;
+            accepted cusparseDestroyDnVec;
+            accepted cusparseDestroyMatDescr;
+            accepted cusparseDestroySpMat;
+            accepted cusparseDnMatSetStridedBatch;
+            accepted cusparseGetErrorString;
+            accepted cusparseSDDMM;
+            accepted cusparseSDDMM_bufferSize;
+            accepted cusparseSDDMM_preprocess;
+            accepted cusparseSbsrmm;
+            accepted cusparseSbsrmv;
+            accepted cusparseSbsrsm2_analysis;
+            accepted cusparseSbsrsm2_bufferSize;
+            accepted cusparseSbsrsm2_solve;
+            accepted cusparseSbsrsv2_analysis;
+            accepted cusparseSbsrsv2_bufferSize;
+            accepted cusparseSbsrsv2_solve;
+            accepted cusparseScsrgeam2;
+            accepted cusparseScsrgeam2_bufferSizeExt;
+            accepted cusparseSetMatDiagType;
+            accepted cusparseSetMatFillMode;
+            accepted cusparseSetMatIndexBase;
+            accepted cusparseSetMatType;
+            accepted cusparseSetPointerMode;
+            accepted cusparseSetStream;
+            accepted cusparseSpGEMM_compute;
+            accepted cusparseSpGEMM_copy;
+            accepted cusparseSpGEMM_createDescr;
+            accepted cusparseSpGEMM_destroyDescr;
+            accepted cusparseSpGEMM_workEstimation;
+            accepted cusparseSpMM;
+            accepted cusparseSpMM_bufferSize;
+            accepted cusparseSpMV;
+            accepted cusparseSpMV_bufferSize;
+            accepted cusparseSpMatGetSize;
+            accepted cusparseSpMatSetAttribute;
+            accepted cusparseSpSM_analysis;
+            accepted cusparseSpSM_bufferSize;
+            accepted cusparseSpSM_createDescr;
+            accepted cusparseSpSM_destroyDescr;
+            accepted cusparseSpSM_solve;
+            accepted cusparseSpSV_analysis;
+            accepted cusparseSpSV_bufferSize;
+            accepted cusparseSpSV_createDescr;
+            accepted cusparseSpSV_destroyDescr;
+            accepted cusparseSpSV_solve;
+            accepted cusparseXbsrsm2_zeroPivot;
+            accepted cusparseXbsrsv2_zeroPivot;
+            accepted cusparseXcoo2csr;
+            accepted cusparseXcoosortByRow;
+            accepted cusparseXcoosort_bufferSizeExt;
+            accepted cusparseXcsrgeam2Nnz;
+            accepted cusparseXcsrsort;
+            accepted cusparseXcsrsort_bufferSizeExt;
+            accepted cusparseZbsrmm;
+            accepted cusparseZbsrmv;
+            accepted cusparseZbsrsm2_analysis;
+            accepted cusparseZbsrsm2_bufferSize;
+            accepted cusparseZbsrsm2_solve;
+            accepted cusparseZbsrsv2_analysis;
+            accepted cusparseZbsrsv2_bufferSize;
+            accepted cusparseZbsrsv2_solve;
+            accepted cusparseZcsrgeam2;
+            accepted cusparseZcsrgeam2_bufferSizeExt;
+        }
+    };
+}
+
+for_each_cusparse!(rows);

@@ -1,0 +1,15 @@
+//! An emulated GPU node, in safe Rust: what the CUDA libraries would remember about it.
+//!
+//! What it is: the bookkeeping of one process. Devices with their address ranges and capacity ([`memory`]), streams
+//! and events ([`stream`], [`event`]), captures and graphs ([`graph`]), kernels and modules ([`kernel`]), and tables of
+//! handles that know a freed or foreign handle from a live one ([`handle`]). Kernels do nothing here; time does not pass.
+//!
+//! What it is not: it makes no system call and follows no pointer. Where a real effect on host memory is needed, it
+//! goes through [`memory::Backing`], which the preloaded library implements. It writes no records.
+
+pub mod handle;
+pub mod memory;
+pub mod range;
+pub mod stream;
+
+pub use handle::{Handle, HandleTable, Kind};

@@ -1,0 +1,36 @@
+//! Which crate may use which: the picture in ARCHITECTURE.md as data.
+//!
+//! Dependencies for tests alone are free (`testkit`).
+
+/// Crate folder and the crate folders that it may use.
+pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
+    // Vocabulary.
+    ("base", &[]),
+    ("results", &["base"]),
+    // Mechanisms.
+    ("engine", &["base"]),
+    ("hardware", &["base"]),
+    ("trace", &["base"]),
+    ("fatbin", &["base"]),
+    // Models.
+    ("collate", &["base", "trace"]),
+    ("estimate", &["base", "trace", "hardware"]),
+    ("cluster", &["base", "engine", "trace", "hardware", "estimate", "results"]),
+    ("interop", &["base", "trace", "results"]),
+    ("report", &["base", "results"]),
+    // The emulated GPU.
+    ("cuda-abi", &[]),
+    ("device", &["base", "trace", "hardware", "cuda-abi"]),
+    ("shim", &["base", "trace", "hardware", "cuda-abi", "device", "fatbin"]),
+    // Applications.
+    (
+        "session",
+        &[
+            "base", "cluster", "collate", "engine", "estimate", "fatbin", "hardware", "interop", "report",
+            "results", "trace",
+        ],
+    ),
+    ("cli", &["session", "report", "results"]),
+    ("testkit", &["base", "trace", "results", "hardware"]),
+    ("xtask", &["cuda-abi", "results"]),
+];
