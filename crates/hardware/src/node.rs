@@ -1,0 +1,58 @@
+//! A node (one host and its devices) and a cluster of equal nodes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{DeviceSheet, HostSheet, LinkSheet};
+
+/// One host with its devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeSheet {
+    /// The sheet's own name.
+    pub name: String,
+    /// Other names a user may give.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// The devices, all alike.
+    pub device: DeviceSheet,
+    /// How many devices.
+    pub device_count: u32,
+    /// The host.
+    pub host: HostSheet,
+    /// Between two devices of the node, per device.
+    pub peer: LinkSheet,
+    /// Between a device and the host.
+    pub host_link: LinkSheet,
+    /// One network adapter of the node.
+    pub nic: LinkSheet,
+    /// How many network adapters.
+    pub nic_count: u32,
+}
+
+/// Equal nodes behind one network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterSheet {
+    /// The specification it was resolved from (`dgx-h100:4`).
+    pub name: String,
+    /// One node.
+    pub node: NodeSheet,
+    /// How many nodes.
+    pub node_count: u32,
+    /// Bandwidth into the network over bandwidth across it; 1 for a full fat tree.
+    pub oversubscription: f64,
+}
+
+impl ClusterSheet {
+    /// Number of devices in the whole cluster.
+    #[must_use]
+    pub const fn device_count(&self) -> u32 {
+        self.node.device_count * self.node_count
+    }
+
+    /// The device that every node holds.
+    #[must_use]
+    pub const fn device(&self) -> &DeviceSheet {
+        &self.node.device
+    }
+}
