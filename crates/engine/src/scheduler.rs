@@ -1,0 +1,479 @@
+//! What is pending, and when: the half of the engine that handlers may touch.
+//!
+//! A handler gets `&mut Scheduler` and may schedule, cancel and look; it cannot run the engine (that is
+//! [`Engine`](crate::Engine)'s), so a nested run does not compile.
+//!
+//! Inside, events of the running tick stand in *buckets*, which fire in ascending order, each first in, first out.
+//! With [`Ties::Keyed`] a bucket is one event, with [`Ties::Fifo`] it is a group; the loop does not know the
+//! difference. Events of later ticks stand in the wheel.
+
+mod due;
+mod payload;
+mod plain;
+
+use trompe_base::{Duration, SimTime};
+
+use crate::error::ScheduleError;
+use crate::event::{AnyEvent, EventName, Id, Kind};
+use crate::phase::Phase;
+use crate::pool::AnyPool;
+use crate::slab::{List, NIL, Slab};
+use crate::wheel::Wheel;
+use due::Due;
+
+/// How events of one tick and one group are ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Ties {
+    /// By name and index of the event; schedulings of one event in the order of their calls. Adding an event that is
+    /// not ordered against others, or registering events in another order, never swaps two other events.
+    #[default]
+    Keyed,
+    /// In the order of the schedule calls; every-tick events before all others.
+    Fifo,
+}
+
+/// "Has never fired."
+const NEVER: u64 = u64::MAX;
+
+/// What the loop must know of an event.
+#[derive(Debug)]
+pub(crate) struct EventState {
+    pub(crate) bucket: u32,
+    pub(crate) group: u32,
+    /// First of the event's pending nodes.
+    head: u32,
+    pending: u32,
+    fired: u64,
+    last_fired: u64,
+    /// Ticks per cycle, for single-cycle events.
+    cycle: u64,
+    kind: Kind,
+    continuing: bool,
+}
+
+impl EventState {
+    pub(crate) fn new(place: Place, kind: Kind, continuing: bool, cycle: u64) -> Self {
+        let Place { bucket, group } = place;
+        Self { bucket, group, head: NIL, pending: 0, fired: 0, last_fired: NEVER, cycle, kind, continuing }
+    }
+}
+
+/// Where an event stands in the order of a tick.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) bucket: u32,
+    pub(crate) group: u32,
+}
+
+/// Name and phase of an event; needed only for messages and observers.
+#[derive(Debug)]
+pub(crate) struct Label {
+    pub(crate) name: EventName,
+    pub(crate) phase: Phase,
+}
+
+/// Everything that [`Setup::finalize`](crate::Setup::finalize) hands over.
+pub(crate) struct Parts {
+    pub(crate) engine: u32,
+    pub(crate) events: Vec<EventState>,
+    pub(crate) labels: Vec<Label>,
+    pub(crate) pools: Vec<Option<Box<dyn AnyPool>>>,
+    pub(crate) buckets: usize,
+    pub(crate) groups: u32,
+    pub(crate) start_up: Vec<u32>,
+    pub(crate) every_tick: Vec<u32>,
+}
+
+/// A request to end a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    No,
+    Now,
+    AfterTick,
+}
+
+/// A firing that was taken off the queue.
+pub(crate) struct Taken {
+    pub(crate) event: u32,
+    pub(crate) payload: u32,
+}
+
+/// See the module's documentation.
+pub struct Scheduler {
+    engine: u32,
+    now: u64,
+    /// The running group; 0 between ticks.
+    group: u32,
+    /// The event whose handler runs, or [`NIL`].
+    running: u32,
+    /// A tick is under way (also when a run was stopped inside it).
+    in_tick: bool,
+    pub(crate) stop: Stop,
+    /// Pending schedulings that keep a run alive.
+    continuing: u64,
+    pending: u64,
+    events: Vec<EventState>,
+    slab: Slab,
+    due: Due,
+    wheel: Wheel,
+    pools: Vec<Option<Box<dyn AnyPool>>>,
+    labels: Vec<Label>,
+    groups: u32,
+    start_up: Vec<u32>,
+    /// Every-tick events that are on, in the order of their buckets.
+    every_tick: Vec<u32>,
+    every_tick_continuing: u32,
+    ticks: u64,
+    fired: u64,
+}
+
+impl Scheduler {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let mut scheduler = Self {
+            engine: parts.engine,
+            now: 0,
+            group: 0,
+            running: NIL,
+            in_tick: false,
+            stop: Stop::No,
+            continuing: 0,
+            pending: 0,
+            events: parts.events,
+            slab: Slab::default(),
+            due: Due::new(parts.buckets),
+            wheel: Wheel::new(0),
+            pools: parts.pools,
+            labels: parts.labels,
+            groups: parts.groups,
+            start_up: parts.start_up,
+            every_tick: Vec::new(),
+            every_tick_continuing: 0,
+            ticks: 0,
+            fired: 0,
+        };
+        for event in parts.every_tick {
+            scheduler.switch_every_tick(event, true);
+        }
+        scheduler
+    }
+
+    /// The tick that is running or, between runs, the one that runs next.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> SimTime {
+        SimTime::from_picos(self.now)
+    }
+
+    /// The last tick that has run or is running; 0 before the first one.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_picos(if self.in_tick { self.now } else { self.now.saturating_sub(1) })
+    }
+
+    /// Whether a handler is running.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.running != NIL
+    }
+
+    /// Whether nothing is pending that keeps a run alive.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.continuing == 0 && self.every_tick_continuing == 0
+    }
+
+    /// The tick of the earliest pending event.
+    #[must_use]
+    pub fn next_event_tick(&self) -> Option<SimTime> {
+        if !self.every_tick.is_empty() || self.due.first().is_some() {
+            return Some(self.now());
+        }
+        self.wheel.next_tick(&self.slab).map(SimTime::from_picos)
+    }
+
+    /// The number of pending schedulings, payloads included.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        self.pending
+    }
+
+    /// The number of events fired since the engine was made.
+    #[must_use]
+    pub fn events_fired(&self) -> u64 {
+        self.fired
+    }
+
+    /// The number of ticks in which something fired.
+    #[must_use]
+    pub fn ticks_visited(&self) -> u64 {
+        self.ticks
+    }
+
+    /// The number of groups of a tick.
+    #[must_use]
+    pub fn group_count(&self) -> u32 {
+        self.groups
+    }
+
+    /// The group of an event: events of a lower group fire earlier in every tick.
+    #[must_use]
+    pub fn group_of(&self, event: impl AnyEvent) -> u32 {
+        self.events[self.index(event.id())].group
+    }
+
+    /// How often an event has fired.
+    #[must_use]
+    pub fn times_fired(&self, event: impl AnyEvent) -> u64 {
+        self.events[self.index(event.id())].fired
+    }
+
+    /// The event's name.
+    #[must_use]
+    pub fn name_of(&self, event: impl AnyEvent) -> &EventName {
+        &self.labels[self.index(event.id())].name
+    }
+
+    /// Ends the run when the running handler returns. Events that are left in this tick stay pending; the next run
+    /// goes on with them.
+    pub fn stop(&mut self) {
+        self.stop = Stop::Now;
+    }
+
+    /// Ends the run when the running tick is over.
+    pub fn stop_after_tick(&mut self) {
+        if self.stop == Stop::No {
+            self.stop = Stop::AfterTick;
+        }
+    }
+
+    /// Drops everything that is pending, values included. Every-tick events stay as they are.
+    pub fn clear(&mut self) {
+        for pool in self.pools.iter_mut().flatten() {
+            pool.clear();
+        }
+        for event in &mut self.events {
+            event.head = NIL;
+            event.pending = 0;
+            event.last_fired = NEVER;
+        }
+        if self.running == NIL {
+            self.in_tick = false;
+            self.group = 0;
+        }
+        self.slab.clear();
+        self.due.clear();
+        self.wheel.reset(self.now);
+        self.continuing = 0;
+        self.pending = 0;
+    }
+
+    /// Drops everything that is pending and goes to `tick`, forwards or backwards.
+    ///
+    /// # Panics
+    /// When a handler is running: a tick cannot change its own time.
+    pub fn restart_at(&mut self, tick: SimTime) {
+        assert!(self.running == NIL, "restart_at was called by a handler");
+        self.now = tick.as_picos();
+        self.clear();
+    }
+
+    /// Lets an every-tick event fire in each tick from the next one on (between runs: from the next tick that runs).
+    pub fn start_every_tick(&mut self, event: crate::EveryTickEvent) {
+        self.switch_every_tick(event.0.vertex, true);
+    }
+
+    /// Ends what [`Self::start_every_tick`] began; a firing left in the running tick still takes place.
+    pub fn stop_every_tick(&mut self, event: crate::EveryTickEvent) {
+        self.switch_every_tick(event.0.vertex, false);
+    }
+
+    fn switch_every_tick(&mut self, event: u32, on: bool) {
+        let key = |index: u32| (self.events[index as usize].bucket, index);
+        let continuing = u32::from(self.events[event as usize].continuing);
+        match (self.every_tick.binary_search_by_key(&key(event), |&other| key(other)), on) {
+            (Err(place), true) => {
+                self.every_tick.insert(place, event);
+                self.every_tick_continuing += continuing;
+            }
+            (Ok(place), false) => {
+                self.every_tick.remove(place);
+                self.every_tick_continuing -= continuing;
+            }
+            _ => {}
+        }
+    }
+
+    // What the run loop needs.
+
+    pub(crate) fn in_tick(&self) -> bool {
+        self.in_tick
+    }
+
+    pub(crate) fn running_group(&self) -> u32 {
+        self.group
+    }
+
+    pub(crate) fn label(&self, event: u32) -> &Label {
+        &self.labels[event as usize]
+    }
+
+    pub(crate) fn schedule_start_up(&mut self) {
+        for event in std::mem::take(&mut self.start_up) {
+            self.put(event, self.now, NIL);
+        }
+    }
+
+    /// Begins the earliest tick that has something to do and does not lie after `limit`.
+    #[inline]
+    pub(crate) fn begin_tick(&mut self, limit: u64) -> bool {
+        let list = if self.every_tick.is_empty() {
+            let Some((tick, list)) = self.wheel.advance(&mut self.slab, limit) else { return false };
+            self.now = tick;
+            list
+        } else {
+            if self.now > limit {
+                return false;
+            }
+            self.wheel.advance(&mut self.slab, self.now).map_or(List::EMPTY, |(_, list)| list)
+        };
+        self.in_tick = true;
+        self.ticks += 1;
+        for i in 0..self.every_tick.len() {
+            self.put(self.every_tick[i], self.now, NIL);
+        }
+        let mut index = list.head;
+        while index != NIL {
+            let node = self.slab.get(index);
+            let (next, bucket) = (node.next, self.events[node.event as usize].bucket);
+            self.due.push(&mut self.slab, bucket, index);
+            index = next;
+        }
+        true
+    }
+
+    /// Takes the next firing of the running tick.
+    #[inline]
+    pub(crate) fn take_due(&mut self) -> Option<Taken> {
+        let index = self.due.pop(&mut self.slab)?;
+        let node = self.slab.get(index);
+        let (event, payload) = (node.event, node.payload);
+        self.forget(index);
+        let state = &mut self.events[event as usize];
+        state.fired += 1;
+        state.last_fired = self.now;
+        self.group = state.group;
+        self.running = event;
+        self.fired += 1;
+        Some(Taken { event, payload })
+    }
+
+    #[inline]
+    pub(crate) fn handler_returned(&mut self) {
+        self.running = NIL;
+    }
+
+    pub(crate) fn end_tick(&mut self) {
+        self.in_tick = false;
+        self.group = 0;
+        self.now = self.now.saturating_add(1);
+    }
+
+    pub(crate) fn skip_to(&mut self, tick: u64) {
+        debug_assert!(!self.in_tick && tick >= self.now);
+        self.now = tick;
+    }
+
+    // Nodes.
+
+    fn index(&self, id: Id) -> usize {
+        assert!(id.engine == self.engine, "an event handle belongs to another engine");
+        id.vertex as usize
+    }
+
+    /// Makes a node and puts it where its tick says; all checks have been made.
+    #[inline]
+    fn put(&mut self, event: u32, tick: u64, payload: u32) -> u32 {
+        let index = self.slab.allocate(event, tick, payload);
+        let state = &mut self.events[event as usize];
+        state.head = self.slab.event_push(state.head, index);
+        state.pending += 1;
+        self.continuing += u64::from(state.continuing);
+        self.pending += 1;
+        if self.in_tick && tick == self.now {
+            self.due.push(&mut self.slab, state.bucket, index);
+        } else {
+            self.wheel.insert(&mut self.slab, index);
+        }
+        index
+    }
+
+    /// Takes a node out of its event's list and frees it; it is on no time list any more.
+    #[inline]
+    fn forget(&mut self, index: u32) {
+        let event = self.slab.get(index).event;
+        let state = &mut self.events[event as usize];
+        state.head = self.slab.event_unlink(state.head, index);
+        state.pending -= 1;
+        self.continuing -= u64::from(state.continuing);
+        self.pending -= 1;
+        self.slab.release(index);
+    }
+
+    /// Takes a pending node out and drops its value.
+    fn cancel_node(&mut self, index: u32) {
+        let node = self.slab.get(index);
+        let (event, payload) = (node.event, node.payload);
+        if self.in_tick && node.tick == self.now {
+            self.due.remove(&mut self.slab, self.events[event as usize].bucket, index);
+        } else {
+            self.wheel.remove(&mut self.slab, index);
+        }
+        self.forget(index);
+        if payload != NIL {
+            self.pools[event as usize].as_mut().expect("a payload event has a pool").discard(payload);
+        }
+    }
+
+    /// The pending nodes of an event.
+    fn nodes_of(&self, event: usize) -> impl Iterator<Item = u32> {
+        let first = self.events[event].head;
+        std::iter::successors((first != NIL).then_some(first), |&index| {
+            let next = self.slab.get(index).event_next;
+            (next != NIL).then_some(next)
+        })
+    }
+
+    /// The tick `delay` after now.
+    #[inline]
+    fn after(&self, event: usize, delay: u64) -> Result<u64, ScheduleError> {
+        self.now.checked_add(delay).filter(|&tick| tick != u64::MAX).ok_or_else(|| ScheduleError::TooFar {
+            event: self.labels[event].name.clone(),
+            delay,
+            now: self.now,
+        })
+    }
+
+    /// Refuses the running tick for an event whose group has run.
+    #[inline]
+    fn check_group(&self, event: usize, tick: u64) -> Result<(), ScheduleError> {
+        if tick == self.now && self.events[event].group < self.group {
+            return Err(self.earlier_group(event));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn earlier_group(&self, event: usize) -> ScheduleError {
+        // After a stop inside a tick no handler runs, so the last one that did is not known: name the event itself.
+        let running = if self.running == NIL { event } else { self.running as usize };
+        ScheduleError::EarlierGroup {
+            running: self.labels[running].name.clone(),
+            running_group: self.group,
+            running_phase: self.labels[running].phase,
+            event: self.labels[event].name.clone(),
+            event_group: self.events[event].group,
+            event_phase: self.labels[event].phase,
+            tick: self.now,
+        }
+    }
+}
