@@ -16,6 +16,7 @@
 
 pub mod descriptor;
 pub mod job;
+pub mod job_file;
 pub mod reader;
 pub mod record;
 pub mod values;
