@@ -66,7 +66,7 @@ for file in "$@"; do
 done
 "$folder/bin/python" -m pip install --disable-pip-version-check --no-deps "${requirements[@]}"
 
-if "$folder/bin/python" -m pip list --disable-pip-version-check 2>/dev/null | grep -qi '^nvidia-'; then
+if "$folder/bin/python" -m pip list --disable-pip-version-check 2>/dev/null | grep -i '^nvidia-' | grep -qvi '^nvidia-ml-py '; then
     say "note: NVIDIA packages are installed in $folder; they are not needed and not used"
 fi
 say "ready: $folder"

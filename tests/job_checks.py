@@ -1,0 +1,84 @@
+"""What must hold of a job's output folder. Every check appends to a list of complaints."""
+
+import json
+import re
+
+FILES = ("report.json", "report.html", "timeline.json")
+_GIB = 2**30
+
+
+def check(job, folder, code, output):
+    """Complaints about a finished job: an empty list is a pass."""
+    complaints = []
+
+    def require(condition, text):
+        if not condition:
+            complaints.append(text)
+
+    require(code == job["exit"], f"exit code {code} instead of {job['exit']}")
+    for text in job["output"]:
+        require(text in output, f"the job did not print {text!r}")
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    require(not missing, f"not written: {', '.join(missing)}")
+    if "report.json" in missing:
+        return complaints
+
+    report = json.loads((folder / "report.json").read_text())
+    status = report["verdict"]["status"]
+    require(status == job["verdict"], f"verdict {status} instead of {job['verdict']}")
+    require(report["world_size"] == 1, f"world size {report['world_size']}")
+    require(report["job"]["exit_code"] in (job["exit"], None), f"job.exit_code {report['job']['exit_code']}")
+    require(report["job"]["records"] > 0, "no records")
+    _check_memory(job, report["memory"], output, require)
+    if job["steps"]:
+        _check_step(job, report, require)
+    _check_coverage(job, report["coverage"], require)
+    if "timeline.json" not in missing:
+        events = json.loads((folder / "timeline.json").read_text())["traceEvents"]
+        require(not job["steps"] or len(events) > 10, f"{len(events)} events in the timeline")
+    return complaints
+
+
+def _check_memory(job, memory, output, require):
+    allocated, reserved = memory["peak_allocated_bytes"], memory["peak_reserved_bytes"]
+    total, capacity = memory["total_bytes"], memory["capacity_bytes"]
+    require(
+        0 < allocated <= reserved <= total <= capacity,
+        f"memory out of order: allocated {allocated}, reserved {reserved}, total {total}, capacity {capacity}",
+    )
+    # Something outside the allocator is always there: the context.
+    require(total - reserved > 100 * 2**20, f"only {total - reserved} bytes outside the allocator")
+    require(total - reserved < 4 * _GIB, f"{(total - reserved) / _GIB:.1f} GiB outside the allocator")
+    printed = re.findall(r"^max_memory_allocated (\d+)$", output, re.MULTILINE)
+    if printed and job["peak"] == "equal":
+        require(allocated == int(printed[-1]), f"peak {allocated} but the script printed {printed[-1]}")
+
+
+def _check_step(job, report, require):
+    step = report["step_time"]
+    if step is None:
+        require(False, "no step was found")
+        return
+    require(
+        0 < step["low"] <= step["seconds"] <= step["high"],
+        f"step time {step['seconds']} is not within {step['low']}..{step['high']}",
+    )
+    require(1e-6 < step["seconds"] < 100, f"step time {step['seconds']} s")
+    parts = sum(part["seconds"] for part in report["breakdown"])
+    require(abs(parts - step["seconds"]) <= 1e-6 * step["seconds"], f"the breakdown adds up to {parts}")
+    busy = {part["kind"] for part in report["breakdown"] if part["kernel_seconds"] > 0}
+    absent = [kind for kind in job["kinds"] if kind not in busy]
+    require(not absent, f"no kernel time for {', '.join(absent)} (there is {', '.join(sorted(busy))})")
+    for kernel in report["kernels"]:
+        require(kernel["seconds"] > 0, f"kernel {kernel['name']} costs nothing")
+        require(kernel["count"] > 0, f"kernel {kernel['name']} is never launched")
+    flops = report["flops"]
+    require(flops is None or 0 <= flops["mfu"] <= 1, f"MFU {flops and flops['mfu']}")
+
+
+def _check_coverage(job, coverage, require):
+    refused = [call["symbol"] for call in coverage["unsupported_calls"]]
+    require(not refused, f"refused calls: {', '.join(refused)}")
+    share = coverage["kernels_with_shapes_share"]
+    if job["steps"] and share is not None:
+        require(share > 0.8, f"only {share:.0%} of the kernels have an operator with shapes")

@@ -1,0 +1,200 @@
+"""Wrong use and bad luck: one clear message each, nothing lost, nothing left running.
+
+A scenario is a function of the runner that returns complaints.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+SCENARIOS = {}
+
+_TORCH_STUBS = {
+    "cpu": ("__version__ = '2.15.0+cpu'\nfrom . import version\n", "cuda = None\n"),
+    "cuda12": (
+        "__version__ = '2.9.1+cu128'\nimport ctypes\nctypes.CDLL('libcudart.so.12')\n",
+        "cuda = '12.8'\n",
+    ),
+}
+
+
+def scenario(function):
+    """Registers a scenario under `misuse-` and its own name."""
+    name = "misuse-" + function.__name__.replace("_", "-")
+    SCENARIOS[name] = lambda runner: function(runner, runner.fresh(name))
+    return function
+
+
+def _said(output, *texts):
+    """Complaints about texts that were not printed."""
+    return [f"did not say {text!r}" for text in texts if text not in output]
+
+
+def _failed(code, expected=None):
+    if expected is None:
+        return [] if code not in (0, None) else [f"exit code {code}"]
+    return [] if code == expected else [f"exit code {code} instead of {expected}"]
+
+
+def _no_panic(output):
+    return [f"{word} in the output" for word in ("panicked at", "RUST_BACKTRACE") if word in output]
+
+
+def _run(runner, folder, command, *, cluster="h100-sxm", out=None, **options):
+    out = folder / "out" if out is None else out
+    return runner.run(["run", "--cluster", cluster, "--out", str(out), "--", *command], folder, **options)
+
+
+def _stub_torch(folder, kind):
+    """A `torch` package that looks like another build; returns its `PYTHONPATH`."""
+    package = folder / "site" / "torch"
+    package.mkdir(parents=True)
+    init, version = _TORCH_STUBS[kind]
+    (package / "__init__.py").write_text(init)
+    (package / "version.py").write_text(version)
+    return {"PYTHONPATH": str(package.parent)}
+
+
+@scenario
+def no_pytorch(runner, folder):
+    # The interpreter that the virtual environment was made from has no PyTorch.
+    python = sys.executable if sys.prefix == sys.base_prefix else sys._base_executable
+    if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
+        return []  # this machine has PyTorch everywhere
+    code, output = _run(runner, folder, [python, "-c", "import torch"])
+    return _failed(code) + _said(output, "PyTorch is not installed", "pip install torch") + _no_panic(output)
+
+
+@scenario
+def pytorch_without_cuda(runner, folder):
+    env = _stub_torch(folder, "cpu")
+    code, output = _run(runner, folder, ["python", "-c", "import torch"], env=env)
+    return _said(output, "without CUDA", "pip install torch") + _no_panic(output)
+
+
+@scenario
+def pytorch_of_another_cuda(runner, folder):
+    env = _stub_torch(folder, "cuda12")
+    code, output = _run(runner, folder, ["python", "-c", "import torch"], env=env)
+    return _failed(code) + _said(output, "CUDA 12.8", "CUDA 13") + _no_panic(output)
+
+
+@scenario
+def unknown_gpu(runner, folder):
+    code, output = _run(runner, folder, ["python", "-c", "pass"], cluster="h100-smx")
+    return _failed(code) + _said(output, "h100-smx", "h100-sxm") + _no_panic(output)
+
+
+@scenario
+def command_not_found(runner, folder):
+    code, output = _run(runner, folder, ["pythonn", "train.py"])
+    return _failed(code) + _said(output, "pythonn") + _no_panic(output)
+
+
+@scenario
+def script_not_found(runner, folder):
+    code, output = _run(runner, folder, ["python", "no_such_script.py"])
+    return _failed(code, 2) + _said(output, "no_such_script.py") + _no_panic(output)
+
+
+@scenario
+def no_cuda_used(runner, folder):
+    code, output = _run(runner, folder, ["python", "-c", "print('hello')"])
+    return _said(output, "hello", "CUDA") + _no_panic(output)
+
+
+@scenario
+def output_folder_unwritable(runner, folder):
+    # A folder below a file cannot be made, not even by root.
+    (folder / "file").write_text("")
+    path = folder / "file" / "out"
+    code, output = _run(runner, folder, ["python", "nvtx_steps.py"], out=path)
+    return _failed(code) + _said(output, str(path)) + _no_panic(output)
+
+
+@scenario
+def output_folder_exists(runner, folder):
+    # Whatever happens to a folder that has other things in it, they are not lost.
+    out = folder / "out"
+    out.mkdir()
+    (out / "notes.txt").write_text("mine")
+    code, output = _run(runner, folder, ["python", "nvtx_steps.py"], out=out)
+    lost = [] if (out / "notes.txt").read_text() == "mine" else ["the user's file was changed"]
+    if code != 0:
+        return lost + _said(output, str(out)) + _no_panic(output)
+    again, output = _run(runner, folder, ["python", "nvtx_steps.py"], out=out)
+    return lost + ([] if (out / "notes.txt").exists() else ["the user's file is gone"]) + _no_panic(output)
+
+
+@scenario
+def disk_full(runner, folder):
+    """The trace does not fit on the disk: the job still ends as it would, and it is said."""
+    mount = folder / "small"
+    mount.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(mount)], capture_output=True
+    )
+    if mounted.returncode != 0:
+        return []  # needs root; covered where continuous integration runs as root
+    try:
+        code, output = _run(runner, folder, ["python", "transformer.py"], out=mount / "out")
+        return _said(output, "max_memory_allocated", "No space left") + _no_panic(output)
+    finally:
+        subprocess.run(["umount", str(mount)], check=True)
+
+
+@scenario
+def interrupted(runner, folder):
+    """Ctrl-C: the children end, and what was recorded so far is reported."""
+    code, output = _run(
+        runner,
+        folder,
+        ["python", "fails.py", "forever"],
+        until="now failing: forever",
+        send=signal.SIGINT,
+    )
+    complaints = _failed(code, 130) + _no_panic(output)
+    report = folder / "out" / "report.json"
+    if not report.is_file():
+        return complaints + ["no report of the part that ran"]
+    status = json.loads(report.read_text())["verdict"]["status"]
+    if status != "interrupted":
+        complaints.append(f"verdict {status} instead of interrupted")
+    return complaints + _left_running("fails.py forever")
+
+
+def _left_running(command):
+    """Complaints about processes of this command that are still there."""
+    left = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if command in line:
+                left.append(f"still running: {entry.name} {line.strip()}")
+    return left
+
+
+@scenario
+def compiler_missing(runner, folder):
+    """Without a C++ compiler the run goes on, without shapes, and says so once."""
+    env = {"XDG_CACHE_HOME": str(folder / "cache"), "CXX": str(folder / "none")}
+    tools = folder / "bin"
+    tools.mkdir()
+    for name in ("python", "bash", "env", "uname", "ldconfig"):
+        found = [Path(runner.python).parent / name, Path("/usr/bin") / name, Path("/bin") / name, Path("/sbin") / name]
+        for path in found:
+            if path.exists():
+                (tools / name).symlink_to(path)
+                break
+    # The symlink would lose the virtual environment, so `python` is a wrapper.
+    (tools / "python").unlink()
+    (tools / "python").write_text(f"#!/bin/bash\nexec {runner.python} \"$@\"\n")
+    (tools / "python").chmod(0o755)
+    code, output = _run(runner, folder, ["python", "nvtx_steps.py"], env=env | {"PATH": str(tools)})
+    return ([] if code == 0 else [f"exit code {code}"]) + _said(output, "no C++ compiler", "goes on without") + _no_panic(output)

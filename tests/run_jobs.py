@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Runs the job tests: real PyTorch scripts under `trompe run`, from `jobs.toml`, and
+the scenarios of wrong use in `misuse.py`.
+
+    python tests/run_jobs.py --trompe target/release/trompe --python .venv/bin/python
+    ... run_jobs.py resnet50* lstm        # only these (shell patterns)
+    ... run_jobs.py --list
+
+Each test has a folder under `--out` with `job.log` (what the job printed) and the
+report; the folders of tests that passed are kept too, for a look at the reports.
+Needs Python 3.11 and nothing else.
+"""
+
+import argparse
+import concurrent.futures
+import fnmatch
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import job_checks
+import misuse
+
+HERE = Path(__file__).resolve().parent
+DEFAULTS = {
+    "cluster": "h100-sxm",
+    "env": {},
+    "exit": 0,
+    "verdict": "fits",
+    "kinds": [],
+    "steps": True,
+    "peak": "equal",
+    "output": [],
+    "timeout": 180,
+}
+
+
+def load_jobs():
+    """The jobs of the manifest with defaults filled in; unknown keys are refused."""
+    jobs = []
+    for entry in tomllib.loads((HERE / "jobs.toml").read_text())["job"]:
+        unknown = set(entry) - set(DEFAULTS) - {"name", "command"}
+        if unknown:
+            raise SystemExit(f"jobs.toml: {entry['name']}: unknown keys {sorted(unknown)}")
+        jobs.append(DEFAULTS | entry)
+    return jobs
+
+
+class Runner:
+    """How commands are run: the programs and the folder for results."""
+
+    def __init__(self, trompe, python, out):
+        self.trompe = str(Path(trompe).absolute())
+        self.python = str(Path(python).absolute())
+        self.out = out
+
+    def environment(self, extra=()):
+        """The environment of a user who has activated the virtual environment."""
+        environment = dict(os.environ)
+        environment["PATH"] = f"{Path(self.python).parent}{os.pathsep}{environment['PATH']}"
+        environment.pop("PYTHONPATH", None)
+        environment["HF_HUB_OFFLINE"] = "1"
+        environment.update(extra)
+        return environment
+
+    def fresh(self, name):
+        """An empty folder for the test of this name."""
+        folder = self.out / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+    def run(self, arguments, folder, *, env=(), timeout=180, until=None, send=None):
+        """Runs `trompe ARGUMENTS`; returns its exit code and everything printed.
+
+        With `until` and `send`, sends the signal to the whole process group (as a
+        terminal does) as soon as that text has been printed.
+        """
+        log = folder / "job.log"
+        with open(log, "wb") as file:
+            child = subprocess.Popen(
+                [self.trompe, *arguments],
+                cwd=HERE / "jobs",
+                env=self.environment(env),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            if until is not None:
+                self._wait_for(until, log, child, timeout)
+                os.killpg(child.pid, send)
+            code = child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            return None, log.read_text(errors="replace") + f"\n[still running after {timeout} s]"
+        return code, log.read_text(errors="replace")
+
+    @staticmethod
+    def _wait_for(text, log, child, timeout):
+        deadline = time.monotonic() + timeout
+        while text not in log.read_text(errors="replace") and child.poll() is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(child.args, timeout)
+            time.sleep(0.1)
+
+
+def run_job(job, runner):
+    """Runs one job of the manifest; returns its complaints."""
+    folder = runner.fresh(job["name"])
+    out = folder / "out"
+    code, output = runner.run(
+        ["run", "--cluster", job["cluster"], "--out", str(out), "--", "python", *job["command"]],
+        folder,
+        env=job["env"],
+        timeout=job["timeout"],
+    )
+    return job_checks.check(job, out, code, output)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Runs the job tests.")
+    parser.add_argument("names", nargs="*", default=["*"], help="shell patterns of test names")
+    parser.add_argument("--trompe", default="target/release/trompe")
+    parser.add_argument("--python", default=".venv/bin/python")
+    parser.add_argument("--out", type=Path, default=Path("target/jobs"))
+    parser.add_argument("--parallel", type=int, default=2, choices=(1, 2))
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+
+    tests = {job["name"]: (lambda runner, job=job: run_job(job, runner)) for job in load_jobs()}
+    tests |= misuse.SCENARIOS
+    chosen = [
+        name for name in tests if any(fnmatch.fnmatch(name, pattern) for pattern in arguments.names)
+    ]
+    if arguments.list:
+        print("\n".join(chosen))
+        return 0
+    if not chosen:
+        raise SystemExit(f"no test matches {' '.join(arguments.names)}; see --list")
+    for program in (arguments.trompe, arguments.python):
+        if not Path(program).exists():
+            raise SystemExit(f"{program} does not exist; run `make build venv-test` first")
+
+    runner = Runner(arguments.trompe, arguments.python, arguments.out.absolute())
+    failed = []
+
+    def timed(name):
+        started = time.monotonic()
+        try:
+            complaints = tests[name](runner)
+        except Exception as error:  # a broken report is a failed test, not the end
+            complaints = [f"{type(error).__name__}: {error}"]
+        return name, complaints, time.monotonic() - started
+
+    with concurrent.futures.ThreadPoolExecutor(arguments.parallel) as pool:
+        futures = [pool.submit(timed, name) for name in chosen]
+        for number, future in enumerate(concurrent.futures.as_completed(futures), 1):
+            name, complaints, seconds = future.result()
+            word = "FAIL" if complaints else "ok  "
+            print(f"[{number:2}/{len(chosen)}] {word} {name} ({seconds:.1f} s)", flush=True)
+            for complaint in complaints:
+                print(f"            {complaint}", flush=True)
+            if complaints:
+                failed.append(name)
+    print(f"{len(chosen) - len(failed)} passed, {len(failed)} failed")
+    if failed:
+        print(f"logs and reports: {runner.out}; failed: {' '.join(sorted(failed))}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
