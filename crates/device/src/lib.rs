@@ -8,8 +8,10 @@
 //! goes through [`memory::Backing`], which the preloaded library implements. It writes no records.
 
 pub mod handle;
+pub mod machine;
 pub mod memory;
 pub mod range;
 pub mod stream;
 
 pub use handle::{Handle, HandleTable, Kind};
+pub use machine::Machine;

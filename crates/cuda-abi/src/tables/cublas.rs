@@ -25,7 +25,7 @@ macro_rules! for_each_cublas {
             accepted cublasCher2k_v2;
             accepted cublasCher_v2;
             accepted cublasCherk_v2;
-            accepted cublasCreate_v2;
+            accepted cublasCreate_v2 [0: handle];
             accepted cublasCrot_v2;
             accepted cublasCrotg_v2;
             accepted cublasCscal_v2;

@@ -20,7 +20,7 @@ macro_rules! for_each_cudnn {
             accepted cudnnConvolutionBackwardFilter;
             accepted cudnnConvolutionBiasActivationForward;
             accepted cudnnConvolutionForward;
-            accepted cudnnCreate;
+            accepted cudnnCreate [0: handle];
             accepted cudnnCreateActivationDescriptor;
             accepted cudnnCreateCTCLossDescriptor;
             accepted cudnnCreateConvolutionDescriptor;

@@ -27,7 +27,7 @@ macro_rules! for_each_cusolver {
             accepted cusolverDnCpotrf_bufferSize;
             accepted cusolverDnCpotrs;
             accepted cusolverDnCpotrsBatched;
-            accepted cusolverDnCreate;
+            accepted cusolverDnCreate [0: handle];
             accepted cusolverDnCreateGesvdjInfo;
             accepted cusolverDnCreateParams;
             accepted cusolverDnCsytrf;

@@ -15,7 +15,7 @@ macro_rules! for_each_cusparse {
             accepted cusparseCbsrsv2_solve;
             accepted cusparseCcsrgeam2;
             accepted cusparseCcsrgeam2_bufferSizeExt;
-            accepted cusparseCreate;
+            accepted cusparseCreate [0: handle];
             accepted cusparseCreateBsrsm2Info;
             accepted cusparseCreateBsrsv2Info;
             accepted cusparseCreateCoo;

@@ -1,0 +1,75 @@
+//! Everything that one process knows about its emulated node.
+
+use trompe_base::DeviceIndex;
+use trompe_hardware::{DeviceSheet, EmulatedNode};
+
+use crate::memory::{Backing, Memory, MemoryError};
+use crate::stream::{Events, Streams};
+
+/// An emulated node as one process sees it.
+#[derive(Debug)]
+pub struct Machine<B> {
+    node: Option<EmulatedNode>,
+    active: Vec<bool>,
+    /// Memory.
+    pub memory: Memory<B>,
+    /// Created streams.
+    pub streams: Streams,
+    /// Events.
+    pub events: Events,
+}
+
+impl<B: Backing> Machine<B> {
+    /// A machine like `node`; without one it has no device.
+    pub fn new(backing: B, node: Option<EmulatedNode>) -> Self {
+        let count = node.as_ref().map_or(0, |node| node.device_count as usize);
+        let capacities: Vec<u64> =
+            node.iter().flat_map(|node| std::iter::repeat_n(node.device.memory.total.0, count)).collect();
+        Self {
+            node,
+            active: vec![false; count],
+            memory: Memory::new(backing, &capacities),
+            streams: Streams::default(),
+            events: Events::default(),
+        }
+    }
+
+    /// Number of devices.
+    #[must_use]
+    pub fn device_count(&self) -> u32 {
+        self.active.len() as u32
+    }
+
+    /// The node, if there is one.
+    #[must_use]
+    pub const fn node(&self) -> Option<&EmulatedNode> {
+        self.node.as_ref()
+    }
+
+    /// The sheet of the devices; `None` without a node.
+    #[must_use]
+    pub fn sheet(&self) -> Option<&DeviceSheet> {
+        self.node.as_ref().map(|node| &node.device)
+    }
+
+    /// Whether a device has a context.
+    #[must_use]
+    pub fn is_active(&self, device: DeviceIndex) -> bool {
+        self.active.get(device.index()).copied().unwrap_or(false)
+    }
+
+    /// Gives a device its context at first use. Returns the bytes charged for it, if it is new.
+    ///
+    /// # Errors
+    /// When there is no such device, or no room on it.
+    pub fn activate(&mut self, device: DeviceIndex) -> Result<Option<u64>, MemoryError> {
+        let active = self.active.get_mut(device.index()).ok_or(MemoryError::Invalid)?;
+        if *active {
+            return Ok(None);
+        }
+        let bytes = self.node.as_ref().map_or(0, |node| node.device.runtime.context.0);
+        self.memory.charge(device, "cuda_context", i64::try_from(bytes).unwrap_or(i64::MAX))?;
+        *active = true;
+        Ok(Some(bytes))
+    }
+}

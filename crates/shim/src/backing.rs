@@ -1,0 +1,47 @@
+//! Host memory behind the emulated device: lazily backed reservations.
+
+#![expect(unsafe_code, reason = "maps, unmaps and clears memory")]
+
+use trompe_device::memory::Backing;
+
+/// The process's own address space.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostBacking;
+
+const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
+const LAZY: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+
+impl Backing for HostBacking {
+    fn reserve_at(&self, address: u64, bytes: u64) -> bool {
+        let wanted = address as *mut libc::c_void;
+        // SAFETY: a new anonymous mapping that replaces nothing (`MAP_FIXED_NOREPLACE`).
+        let got =
+            unsafe { libc::mmap(wanted, bytes as usize, READ_WRITE, LAZY | libc::MAP_FIXED_NOREPLACE, -1, 0) };
+        if got != libc::MAP_FAILED && got != wanted {
+            // SAFETY: the mapping made just now; kernels before 4.17 take the address as a hint only.
+            unsafe { libc::munmap(got, bytes as usize) };
+        }
+        got == wanted
+    }
+
+    fn reserve(&self, bytes: u64) -> Option<u64> {
+        // SAFETY: a new anonymous mapping where the system likes.
+        let got = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, READ_WRITE, LAZY, -1, 0) };
+        (got != libc::MAP_FAILED).then_some(got as u64)
+    }
+
+    fn release(&self, address: u64, bytes: u64) {
+        // SAFETY: the caller names a reservation of its own, which nobody refers to any more.
+        unsafe { libc::munmap(address as *mut libc::c_void, bytes as usize) };
+    }
+
+    fn discard(&self, address: u64, bytes: u64) {
+        // SAFETY: whole pages of a reservation; they read zero afterwards.
+        unsafe { libc::madvise(address as *mut libc::c_void, bytes as usize, libc::MADV_DONTNEED) };
+    }
+
+    fn zero(&self, address: u64, bytes: u64) {
+        // SAFETY: bytes inside a readable and writable reservation.
+        unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes as usize) };
+    }
+}

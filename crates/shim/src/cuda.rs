@@ -1,0 +1,3 @@
+//! The CUDA driver, one module per family of functions.
+
+pub(crate) mod error;

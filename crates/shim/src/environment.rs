@@ -1,0 +1,37 @@
+//! The environment variables that the library reads, once, at the first CUDA call.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// The library's settings.
+#[derive(Clone, Debug)]
+pub(crate) struct Environment {
+    /// `TROMPE_CONFIG`: JSON file of the node to pretend.
+    pub(crate) config: Option<PathBuf>,
+    /// `TROMPE_TRACE_DIR`: folder for worker traces; absent: nothing is recorded.
+    pub(crate) trace_dir: Option<PathBuf>,
+    /// `TROMPE_KERNEL_DB`: kernel database of the framework's fat binaries.
+    pub(crate) kernel_db: Option<PathBuf>,
+    /// `TROMPE_LOG`: 0 silent, 1 warnings (default), 2 information, 3 every call.
+    pub(crate) log: u8,
+}
+
+/// The settings.
+pub(crate) fn get() -> &'static Environment {
+    static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| Environment {
+        config: path("TROMPE_CONFIG"),
+        trace_dir: path("TROMPE_TRACE_DIR"),
+        kernel_db: path("TROMPE_KERNEL_DB"),
+        log: variable("TROMPE_LOG").and_then(|text| text.to_str()?.parse().ok()).unwrap_or(1),
+    })
+}
+
+fn path(name: &str) -> Option<PathBuf> {
+    variable(name).map(PathBuf::from)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place where the library reads the environment")]
+fn variable(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}

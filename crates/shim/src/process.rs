@@ -1,0 +1,59 @@
+//! The emulated node of this process, made at the first call that needs it.
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use trompe_device::Machine;
+use trompe_hardware::EmulatedNode;
+
+use crate::backing::HostBacking;
+use crate::environment;
+use crate::fork;
+use crate::log::{Level, say};
+use crate::sink::ForkLock;
+
+/// The emulated device of this process.
+pub(crate) type HostMachine = Machine<HostBacking>;
+
+static MACHINE: OnceLock<Mutex<HostMachine>> = OnceLock::new();
+
+/// The process's machine, locked.
+pub(crate) fn machine() -> MutexGuard<'static, HostMachine> {
+    let machine = MACHINE.get_or_init(|| {
+        fork::watch();
+        Mutex::new(Machine::new(HostBacking, read_node()))
+    });
+    // A panic inside a handler is answered at the door; the bookkeeping stays usable.
+    machine.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The node that `TROMPE_CONFIG` describes; without one there is no device, and one line says why.
+fn read_node() -> Option<EmulatedNode> {
+    let Some(path) = &environment::get().config else {
+        say(Level::Warning, "no GPU to pretend: `TROMPE_CONFIG` is not set; start the job with `trompe run`");
+        return None;
+    };
+    let node = std::fs::read_to_string(path)
+        .map_err(|error| error.to_string())
+        .and_then(|text| EmulatedNode::from_json(&text).map_err(|error| error.to_string()));
+    match node {
+        Ok(node) => Some(node),
+        Err(error) => {
+            say(Level::Warning, &format!("no GPU to pretend: `{}`: {error}", path.display()));
+            None
+        }
+    }
+}
+
+/// All locks of the library, held while the process forks so that none is left locked in the child.
+pub(crate) struct Held {
+    _machine: Option<MutexGuard<'static, HostMachine>>,
+    _sink: ForkLock,
+}
+
+impl Held {
+    /// Waits for the locks in the order in which calls take them.
+    pub(crate) fn take() -> Self {
+        let machine = MACHINE.get().map(|machine| machine.lock().unwrap_or_else(PoisonError::into_inner));
+        Self { _machine: machine, _sink: ForkLock::take() }
+    }
+}
