@@ -1,0 +1,3 @@
+//! The `trompe` program.
+
+fn main() {}

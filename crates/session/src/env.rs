@@ -1,0 +1,119 @@
+//! Every environment variable that trompe reads or sets, in one place.
+//!
+//! Code of this crate asks here and nowhere else; `trompe doctor` and the documentation are printed from
+//! [`REGISTRY`]. The preloaded library and the Python hook read their own variables in the job's process; those are
+//! listed as well, since this crate sets them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// One variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// Who sets it.
+    pub set_by: SetBy,
+    /// What it does.
+    pub meaning: &'static str,
+}
+
+/// Who is meant to set a [`Variable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetBy {
+    /// The user, to change what trompe does.
+    User,
+    /// `trompe run`, for the processes of the job.
+    Trompe,
+    /// Both: what the user set is kept and added to.
+    Both,
+}
+
+macro_rules! registry {
+    ($($(#[$doc:meta])* $ident:ident = $name:literal, $by:ident, $meaning:literal;)*) => {
+        $($(#[$doc])* pub const $ident: &str = $name;)*
+        /// All variables, in order of name.
+        pub const REGISTRY: &[Variable] =
+            &[$(Variable { name: $name, set_by: SetBy::$by, meaning: $meaning }),*];
+    };
+}
+
+registry! {
+    /// Devices that the job may see, as on real hardware.
+    CUDA_VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES", User,
+        "devices of the emulated node that the job may see, as on real hardware";
+    /// Home folder; used for the cache when `XDG_CACHE_HOME` is not set.
+    HOME = "HOME", User, "the cache is `$HOME/.cache/trompe` when `XDG_CACHE_HOME` is not set";
+    /// Search path of the dynamic linker.
+    LD_LIBRARY_PATH = "LD_LIBRARY_PATH", Both, "trompe puts the folder of its CUDA libraries in front";
+    /// Libraries loaded before all others.
+    LD_PRELOAD = "LD_PRELOAD", Both, "trompe puts its preloaded library in front";
+    /// Search path of programs.
+    PATH = "PATH", Both, "where the command is looked for; trompe puts a folder with its `nvidia-smi` in front";
+    /// Search path of Python modules.
+    PYTHONPATH = "PYTHONPATH", Both, "trompe puts the folder of its Python hook in front";
+    /// Pretended node.
+    TROMPE_CONFIG = "TROMPE_CONFIG", Trompe, "JSON file that describes the pretended node to the preloaded library";
+    /// Kernel database.
+    TROMPE_KERNEL_DB = "TROMPE_KERNEL_DB", Trompe,
+        "file with the parameter layouts of the framework's own kernels; absent: none are known";
+    /// Library folder.
+    TROMPE_LIB = "TROMPE_LIB", User,
+        "folder with the libraries that stand in for CUDA's, instead of `trompe-lib` beside the program";
+    /// Verbosity of the preloaded library.
+    TROMPE_LOG = "TROMPE_LOG", User,
+        "how much the preloaded library says on stderr: 0 errors, 1 warnings (default), 2 notes, 3 every call";
+    /// Whether operators are recorded.
+    TROMPE_RECORD_OPS = "TROMPE_RECORD_OPS", Trompe,
+        "`0`: framework operators and their shapes are not recorded (`--no-record-ops`)";
+    /// Folder of the worker traces.
+    TROMPE_TRACE_DIR = "TROMPE_TRACE_DIR", Trompe,
+        "folder into which each process of the job writes its trace; absent: nothing is recorded";
+    /// Base of the cache folder.
+    XDG_CACHE_HOME = "XDG_CACHE_HOME", User, "the cache is `$XDG_CACHE_HOME/trompe`";
+}
+
+/// The value of a variable; `None` when it is unset.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the registry through which the environment is read")]
+pub fn get(name: &str) -> Option<OsString> {
+    debug_assert!(REGISTRY.iter().any(|variable| variable.name == name), "`{name}` is not in the registry");
+    std::env::var_os(name)
+}
+
+/// The value of a variable as a path; `None` when it is unset or empty.
+#[must_use]
+pub fn path(name: &str) -> Option<PathBuf> {
+    get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// `first` in front of a list of paths separated by colons, as `PATH` and its kin are.
+#[must_use]
+pub fn prepend(first: &std::ffi::OsStr, rest: Option<OsString>) -> OsString {
+    let mut list = first.to_owned();
+    if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
+        list.push(":");
+        list.push(rest);
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_registry_is_sorted_and_without_doubles() {
+        assert!(REGISTRY.windows(2).all(|pair| pair[0].name < pair[1].name));
+    }
+
+    #[test]
+    fn prepending_keeps_what_was_there() {
+        let check = |rest: Option<&str>, expect: &str| {
+            assert_eq!(prepend("a".as_ref(), rest.map(OsString::from)), OsString::from(expect));
+        };
+        check(None, "a");
+        check(Some(""), "a");
+        check(Some("b:c"), "a:b:c");
+    }
+}

@@ -1,0 +1,228 @@
+//! What can go wrong before, during and after a run, each with what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use trompe_hardware::HardwareError;
+
+/// An error of the session. `Display` says what is the case, [`SessionError::hint`] what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// No such cluster.
+    #[error(transparent)]
+    Hardware(#[from] HardwareError),
+    /// The command cannot be started.
+    #[error("cannot run `{command}`: {reason}")]
+    Command {
+        /// The program.
+        command: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is no Python interpreter.
+    #[error("no Python interpreter found for `{command}`: {reason}")]
+    NoPython {
+        /// The program of the command.
+        command: String,
+        /// Where it was looked for.
+        reason: String,
+    },
+    /// The interpreter does not answer.
+    #[error("`{}` does not work as a Python interpreter: {reason}", python.display())]
+    BadPython {
+        /// The interpreter.
+        python: PathBuf,
+        /// What it did.
+        reason: String,
+    },
+    /// PyTorch is not installed.
+    #[error("PyTorch is not installed for `{}`", python.display())]
+    NoTorch {
+        /// The interpreter.
+        python: PathBuf,
+    },
+    /// PyTorch has no CUDA in it.
+    #[error("PyTorch {version} of `{}` is a build without CUDA: its jobs never use a GPU", python.display())]
+    TorchWithoutCuda {
+        /// The interpreter.
+        python: PathBuf,
+        /// PyTorch's version.
+        version: String,
+    },
+    /// PyTorch was built for another CUDA.
+    #[error(
+        "PyTorch {version} of `{}` is built for CUDA {found}; this trompe emulates CUDA {expected}",
+        python.display()
+    )]
+    OtherCuda {
+        /// The interpreter.
+        python: PathBuf,
+        /// PyTorch's version.
+        version: String,
+        /// CUDA that it was built for.
+        found: String,
+        /// CUDA major version that the emulated libraries have.
+        expected: u32,
+    },
+    /// The emulated libraries are not installed.
+    #[error("the libraries that stand in for CUDA's were not found in {}", list(looked_in))]
+    NoLibraries {
+        /// The folders that were looked at.
+        looked_in: Vec<PathBuf>,
+    },
+    /// The output folder belongs to somebody else.
+    #[error("the output folder `{}` exists and was not made by trompe", path.display())]
+    ForeignOutput {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The output path is a file.
+    #[error("the output folder `{}` is not a folder", path.display())]
+    OutputIsFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Another run writes there.
+    #[error("another trompe is writing to `{}`", path.display())]
+    OutputBusy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Nothing can be written there.
+    #[error("cannot write to `{}`: {source}", path.display())]
+    Unwritable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No room.
+    #[error("the disk that holds `{}` is full: {free_mib} MiB are free", path.display())]
+    DiskFull {
+        /// The file or folder.
+        path: PathBuf,
+        /// Free space in MiB.
+        free_mib: u64,
+    },
+    /// Nothing can be read there.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A folder without a kept trace.
+    #[error("`{}` holds no trace of a job: {reason}", path.display())]
+    NoTrace {
+        /// The folder or file.
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
+    /// A file of an output folder cannot be understood.
+    #[error("`{}` cannot be understood: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What the reader stumbled over.
+        reason: String,
+    },
+    /// A file of another version.
+    #[error("`{}` was written by another version of trompe: {reason}", path.display())]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+        /// Both versions.
+        reason: String,
+    },
+    /// The job did nothing that could be predicted.
+    #[error("the command made no CUDA call, so there is nothing to predict")]
+    NothingRecorded,
+    /// The job cannot be simulated.
+    #[error("the job cannot be simulated: {reason}")]
+    Simulation {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl SessionError {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        const WHEEL: &str = "install the CUDA 13 build of PyTorch: `python -m pip install torch` on Linux x86-64 \
+             (no GPU is needed; `--no-deps` leaves out the NVIDIA packages, which are not needed either)";
+        Some(match self {
+            Self::Hardware(_) => "`trompe gpus` lists devices and nodes; a `.toml` file works too".to_owned(),
+            Self::Command { .. } => {
+                "write the command as you would without trompe, after `--`: `trompe run -- python train.py`"
+                    .to_owned()
+            }
+            Self::NoPython { .. } => {
+                "activate the environment of the job first, or give the interpreter's path: \
+                 `trompe run -- /path/to/python train.py`"
+                    .to_owned()
+            }
+            Self::BadPython { .. } => "`trompe doctor --python PATH` shows what it answers".to_owned(),
+            Self::NoTorch { .. } => format!("activate the environment of the job, or {WHEEL}"),
+            Self::TorchWithoutCuda { .. } => WHEEL.to_owned(),
+            Self::OtherCuda { .. } => WHEEL.to_owned(),
+            Self::NoLibraries { .. } => {
+                "keep the folder `trompe-lib` beside the program `trompe` (`cargo xtask dist` makes it), \
+                 or set TROMPE_LIB to it"
+                    .to_owned()
+            }
+            Self::ForeignOutput { path } => format!(
+                "write somewhere else with `--out {}-2`, or use the folder anyway with `--force` \
+                 (files of other names stay)",
+                path.display()
+            ),
+            Self::OutputIsFile { .. } | Self::OutputBusy { .. } => {
+                "write somewhere else with `--out DIR`".to_owned()
+            }
+            Self::Unwritable { .. } => {
+                "check owner and permissions, or write somewhere else with `--out DIR`".to_owned()
+            }
+            Self::DiskFull { .. } => {
+                "free some space, or write to another disk with `--out DIR` (a trace takes about 1 MiB per \
+                 training step and process)"
+                    .to_owned()
+            }
+            Self::NoTrace { .. } => {
+                "give the `--out` folder of a `trompe run`, or a `.trompe` or `job.trace` file in it"
+                    .to_owned()
+            }
+            Self::Damaged { .. } | Self::OtherVersion { .. } => {
+                "run the job again with `trompe run`".to_owned()
+            }
+            Self::NothingRecorded => {
+                "does the script move its model to `cuda`? `trompe doctor` checks the installation".to_owned()
+            }
+            Self::Unreadable { .. } | Self::Simulation { .. } => return None,
+        })
+    }
+
+    /// An error of writing `path`: a full disk is told from other reasons.
+    #[must_use]
+    pub fn writing(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { path: path.to_owned(), free_mib: crate::disk::free_mib(path).unwrap_or(0) }
+            }
+            _ => Self::Unwritable { path: path.to_owned(), source },
+        }
+    }
+
+    /// An error of reading `path`.
+    #[must_use]
+    pub fn reading(path: &Path, source: io::Error) -> Self {
+        Self::Unreadable { path: path.to_owned(), source }
+    }
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let paths: Vec<_> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
+    paths.join(", ")
+}

@@ -1,0 +1,69 @@
+//! The Python hook: part of this program, unpacked into the cache under a name made from its content.
+
+use std::fs;
+use std::hash::Hasher;
+use std::path::{Path, PathBuf};
+
+use include_dir::{Dir, DirEntry, File, include_dir};
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+use crate::{SessionError, disk};
+
+static HOOK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../python/trompe_hook");
+
+/// Unpacks the hook into `cache` (files that are there already are left as they are) and returns the folder to put
+/// in front of `PYTHONPATH`.
+///
+/// # Errors
+/// When the cache cannot be written to.
+pub fn unpack(cache: &Path) -> Result<PathBuf, SessionError> {
+    let files = files(&HOOK);
+    let mut hasher = SipHasher13::new();
+    for file in &files {
+        hasher.write(file.path().as_os_str().as_encoded_bytes());
+        hasher.write_usize(file.contents().len());
+        hasher.write(file.contents());
+    }
+    let folder = cache.join(format!("hook-{:016x}", hasher.finish128().h1));
+    for file in files {
+        let path = folder.join(file.path());
+        if fs::read(&path).is_ok_and(|content| content == file.contents()) {
+            continue;
+        }
+        let parent = path.parent().unwrap_or(&folder);
+        fs::create_dir_all(parent).map_err(|source| SessionError::writing(parent, source))?;
+        disk::write(&path, file.contents())?;
+    }
+    Ok(folder)
+}
+
+/// All files of the hook in order of path, without what Python left behind.
+fn files<'a>(folder: &'a Dir<'a>) -> Vec<&'a File<'a>> {
+    let mut found = Vec::new();
+    for entry in folder.entries() {
+        match entry {
+            DirEntry::Dir(inner) if inner.path().ends_with("__pycache__") => {}
+            DirEntry::Dir(inner) => found.extend(files(inner)),
+            DirEntry::File(file) if file.path().extension().is_some_and(|end| end == "so") => {}
+            DirEntry::File(file) => found.push(file),
+        }
+    }
+    found.sort_by_key(|file| file.path());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unpacking_is_repeatable_and_mends_damage() {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = unpack(cache.path()).unwrap();
+        let start = folder.join("sitecustomize.py");
+        let content = fs::read(&start).unwrap();
+        fs::write(&start, "damaged").unwrap();
+        assert_eq!(unpack(cache.path()).unwrap(), folder);
+        assert_eq!(fs::read(&start).unwrap(), content);
+    }
+}

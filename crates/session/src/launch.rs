@@ -1,0 +1,153 @@
+//! Running the user's command with the emulated libraries in its environment.
+//!
+//! The command has the user's own standard streams and stays in the terminal's foreground group. A signal from the
+//! terminal (`Ctrl-C`) reaches it without us; one sent to trompe alone is passed on. A second `Ctrl-C` ends the
+//! job's processes for good. In every case trompe itself goes on and reports what was recorded.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+
+use crate::clock::Stopwatch;
+use crate::install::Libraries;
+use crate::{SessionError, descendants, env};
+
+/// Everything that the job's processes are told through their environment.
+#[derive(Clone, Debug)]
+pub struct Emulation {
+    /// The emulated libraries.
+    pub libraries: Libraries,
+    /// Folder of the Python hook.
+    pub hook: PathBuf,
+    /// Folder with programs that answer for the pretended node (`nvidia-smi`).
+    pub programs: Option<PathBuf>,
+    /// JSON file of the pretended node.
+    pub config: PathBuf,
+    /// Folder for the worker traces.
+    pub traces: PathBuf,
+    /// Kernel database.
+    pub kernel_db: Option<PathBuf>,
+    /// Whether framework operators are recorded.
+    pub record_operators: bool,
+}
+
+impl Emulation {
+    /// The variables to set, in order of name.
+    #[must_use]
+    pub fn variables(&self) -> Vec<(&'static str, OsString)> {
+        let in_front = |name, first: &Path| (name, env::prepend(first.as_os_str(), env::get(name)));
+        let mut variables = vec![
+            in_front(env::LD_LIBRARY_PATH, &self.libraries.folder),
+            in_front(env::LD_PRELOAD, &self.libraries.preloaded),
+            in_front(env::PYTHONPATH, &self.hook),
+            (env::TROMPE_CONFIG, self.config.clone().into()),
+            (env::TROMPE_RECORD_OPS, OsString::from(if self.record_operators { "1" } else { "0" })),
+            (env::TROMPE_TRACE_DIR, self.traces.clone().into()),
+        ];
+        variables.extend(self.programs.as_deref().map(|folder| in_front(env::PATH, folder)));
+        variables.extend(self.kernel_db.clone().map(|path| (env::TROMPE_KERNEL_DB, path.into())));
+        variables.sort();
+        variables
+    }
+}
+
+/// How the command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// The user (or somebody else) stopped it with this signal.
+    pub interrupted_by: Option<i32>,
+    /// How long it ran.
+    pub took: Duration,
+}
+
+impl Ended {
+    /// The exit code as a shell would give it: 128 plus the signal for a process ended by one.
+    #[must_use]
+    pub fn exit_code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+    }
+}
+
+/// Runs `command` to its end under `emulation`.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn run(program: &Path, command: &[OsString], emulation: &Emulation) -> Result<Ended, SessionError> {
+    let cannot = |reason: String| SessionError::Command {
+        command: command.first().map_or(OsStr::new(""), OsString::as_os_str).to_string_lossy().into_owned(),
+        reason,
+    };
+    // Descendants whose parents end are then ours, so that they can be found and ended.
+    let _ = nix::sys::prctl::set_child_subreaper(true);
+    let signals = SignalsInfo::<WithOrigin>::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]);
+    let mut signals = signals.map_err(|error| cannot(error.to_string()))?;
+    let started = Stopwatch::start();
+    let mut child = Command::new(program)
+        .args(command.get(1..).unwrap_or_default())
+        .envs(emulation.variables())
+        .spawn()
+        .map_err(|error| cannot(error.to_string()))?;
+    let pid = Pid::from_raw(child.id() as i32);
+    let handle = signals.handle();
+    let seen = Arc::new(Interruptions::default());
+    let watcher = std::thread::spawn({
+        let seen = Arc::clone(&seen);
+        move || {
+            for origin in &mut signals {
+                // From the kernel on behalf of the terminal: the whole foreground group has it already.
+                let ours_alone = origin.process.is_some();
+                seen.handle(origin.signal, ours_alone, pid);
+            }
+        }
+    });
+    let status = child.wait();
+    handle.close();
+    let _ = watcher.join();
+    let status = status.map_err(|error| cannot(error.to_string()))?;
+    let interrupted_by = seen.first();
+    if interrupted_by.is_some() {
+        descendants::end_all();
+    }
+    Ok(Ended { status, interrupted_by, took: started.elapsed() })
+}
+
+/// Signals that arrived while the command ran.
+#[derive(Debug, Default)]
+struct Interruptions {
+    first: AtomicU32,
+    count: AtomicU32,
+}
+
+impl Interruptions {
+    fn handle(&self, number: i32, pass_on: bool, child: Pid) {
+        let signal = Signal::try_from(number).ok();
+        if matches!(number, SIGUSR1 | SIGUSR2) {
+            if pass_on {
+                let _ = kill(child, signal);
+            }
+            return;
+        }
+        let _ = self.first.compare_exchange(0, number as u32, Ordering::Relaxed, Ordering::Relaxed);
+        if self.count.fetch_add(1, Ordering::Relaxed) > 0 {
+            descendants::signal_all(Signal::SIGKILL);
+        } else if pass_on {
+            let _ = kill(child, signal);
+        }
+    }
+
+    fn first(&self) -> Option<i32> {
+        Some(self.first.load(Ordering::Relaxed) as i32).filter(|number| *number != 0)
+    }
+}

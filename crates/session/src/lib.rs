@@ -1,0 +1,29 @@
+//! The one crate that wires the parts together.
+//!
+//! What it is: plain-data functions behind every command of `trompe`: run a job under emulation ([`run`]), collate
+//! its worker traces, price and simulate them, fill the report and write its files; simulate a kept trace again
+//! ([`simulate`]); look at traces, at the installation and at the hardware catalogue.
+//!
+//! What it is not: it never prints (the caller hands in a [`Progress`]), holds no model of its own beside the sums
+//! of a report, and is not linked into the job's processes.
+//!
+//! Order of a run, each step one module: [`python`] looks at the job's interpreter, [`install`] finds our libraries,
+//! [`output`] takes the output folder, [`kernels`] provides the kernel database, [`launch`] runs the command, and
+//! what follows is the same for a run and for a kept trace.
+
+pub mod cache;
+pub mod clock;
+mod descendants;
+pub mod disk;
+pub mod env;
+mod error;
+pub mod hook;
+pub mod install;
+pub mod kernels;
+pub mod launch;
+pub mod output;
+mod progress;
+pub mod python;
+
+pub use error::SessionError;
+pub use progress::{Progress, Silent, Stage};

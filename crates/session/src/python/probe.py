@@ -1,0 +1,60 @@
+"""Answers trompe's questions about this interpreter as JSON, without importing PyTorch."""
+
+import importlib.util
+import json
+import os
+import re
+import runpy
+import sys
+import sysconfig
+
+# `python -c` looks into the current folder first, a script does not.
+sys.path = [entry for entry in sys.path if entry]
+
+
+def package(name):
+    spec = importlib.util.find_spec(name)
+    return spec and spec.origin and os.path.dirname(spec.origin)
+
+
+def torch():
+    folder = package("torch")
+    if not folder:
+        return None
+    try:
+        facts = runpy.run_path(os.path.join(folder, "version.py"))
+    except Exception:
+        facts = {}
+    return {
+        "version": str(facts.get("__version__", "of unknown version")),
+        "cuda": facts.get("cuda"),
+        "hip": facts.get("hip"),
+        "folder": folder,
+    }
+
+
+def distributions():
+    """Names and versions of installed distributions, from the names of their folders."""
+    for entry in sys.path:
+        try:
+            names = os.listdir(entry)
+        except OSError:
+            continue
+        for name in names:
+            match = re.fullmatch(r"(.+?)-([^-]+)\.(dist|egg)-info", name)
+            if match:
+                yield match[1].replace("_", "-").lower(), match[2]
+
+
+installed = dict(distributions())
+# Pure Python packages of NVIDIA are no CUDA library.
+harmless = {"nvidia-ml-py", "nvidia-ml-py3"}
+answer = {
+    "executable": sys.executable,
+    "version": ".".join(map(str, sys.version_info[:3])),
+    "headers": os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")),
+    "torch": torch(),
+    "triton": installed.get("triton"),
+    "nvidia": sorted(n for n in installed if n.startswith("nvidia-") and n not in harmless),
+}
+print("trompe:" + json.dumps(answer))
