@@ -40,9 +40,14 @@ class Observer:
     def __init__(self, path):
         self._code = ctypes.CDLL(path)
 
-    def watch_operators(self):
+    def watch_operators(self, target):
         """Starts handing over operators; True when that worked."""
-        return self._code.trompe_observer_watch_operators() == 0
+        if self._code.trompe_observer_watch_operators() != 0:
+            return False
+        cost = self._code.trompe_observer_operator_cost
+        cost.restype = ctypes.c_double
+        target.meta("hook.nanoseconds_per_operator", f"{cost():.0f}")
+        return True
 
     def watch_allocator(self, target):
         """Starts handing over allocator events; CUDA must be initialised."""
@@ -63,7 +68,7 @@ def load(target, torch):
         )
         target.meta("hook.observer", f"absent: {reason}")
         return None
-    recorded = target.recording() and watcher.watch_operators()
+    recorded = target.recording() and watcher.watch_operators(target)
     target.meta("hook.observer", "watching" if recorded else "idle")
     return watcher
 
