@@ -5,18 +5,21 @@ A scenario is a function of the runner that returns complaints.
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 SCENARIOS = {}
 
+# Other builds of PyTorch, as far as one can tell without running them.
 _TORCH_STUBS = {
-    "cpu": ("__version__ = '2.15.0+cpu'\nfrom . import version\n", "cuda = None\n"),
+    "cpu": (
+        "from . import version\n__version__ = version.__version__\n",
+        "__version__ = '2.15.0+cpu'\ncuda = None\nhip = None\n",
+    ),
     "cuda12": (
-        "__version__ = '2.9.1+cu128'\nimport ctypes\nctypes.CDLL('libcudart.so.12')\n",
-        "cuda = '12.8'\n",
+        "import ctypes\nctypes.CDLL('libcudart.so.12')\n",
+        "__version__ = '2.9.1+cu128'\ncuda = '12.8'\nhip = None\n",
     ),
 }
 
@@ -72,7 +75,7 @@ def no_pytorch(runner, folder):
 def pytorch_without_cuda(runner, folder):
     env = _stub_torch(folder, "cpu")
     code, output = _run(runner, folder, ["python", "-c", "import torch"], env=env)
-    return _said(output, "without CUDA", "pip install torch") + _no_panic(output)
+    return _failed(code) + _said(output, "without CUDA", "pip install torch") + _no_panic(output)
 
 
 @scenario
@@ -153,8 +156,7 @@ def interrupted(runner, folder):
         runner,
         folder,
         ["python", "fails.py", "forever"],
-        until="now failing: forever",
-        send=signal.SIGINT,
+        interrupt_after="now failing: forever",
     )
     complaints = _failed(code, 130) + _no_panic(output)
     report = folder / "out" / "report.json"

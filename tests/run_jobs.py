@@ -13,12 +13,14 @@ Needs Python 3.11 and nothing else.
 
 import argparse
 import concurrent.futures
+import fcntl
 import fnmatch
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 import tomllib
 from pathlib import Path
@@ -75,32 +77,41 @@ class Runner:
         folder.mkdir(parents=True)
         return folder
 
-    def run(self, arguments, folder, *, env=(), timeout=180, until=None, send=None):
+    def run(self, arguments, folder, *, env=(), timeout=180, interrupt_after=None):
         """Runs `trompe ARGUMENTS`; returns its exit code and everything printed.
 
-        With `until` and `send`, sends the signal to the whole process group (as a
-        terminal does) as soon as that text has been printed.
+        With `interrupt_after`, runs it on a terminal of its own and presses Ctrl-C
+        as soon as that text has been printed.
         """
         log = folder / "job.log"
+        terminal, end = os.openpty()
+
+        def take_terminal():
+            fcntl.ioctl(end, termios.TIOCSCTTY, 0)
+
         with open(log, "wb") as file:
             child = subprocess.Popen(
                 [self.trompe, *arguments],
                 cwd=HERE / "jobs",
                 env=self.environment(env),
-                stdin=subprocess.DEVNULL,
+                stdin=end if interrupt_after else subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=take_terminal if interrupt_after else None,
             )
         try:
-            if until is not None:
-                self._wait_for(until, log, child, timeout)
-                os.killpg(child.pid, send)
+            if interrupt_after:
+                self._wait_for(interrupt_after, log, child, timeout)
+                os.write(terminal, b"\x03")
             code = child.wait(timeout)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             return None, log.read_text(errors="replace") + f"\n[still running after {timeout} s]"
+        finally:
+            os.close(terminal)
+            os.close(end)
         return code, log.read_text(errors="replace")
 
     @staticmethod

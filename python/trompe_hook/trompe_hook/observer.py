@@ -68,8 +68,9 @@ def load(target, torch):
         )
         target.meta("hook.observer", f"absent: {reason}")
         return None
-    recorded = target.recording() and watcher.watch_operators(target)
-    target.meta("hook.observer", "watching" if recorded else "idle")
+    wanted = target.recording() and os.environ.get("TROMPE_RECORD_OPS") != "0"
+    watching = wanted and watcher.watch_operators(target)
+    target.meta("hook.observer", "watching" if watching else "idle")
     return watcher
 
 
