@@ -27,7 +27,7 @@ VENV_TEST := $(VENV)/.requirements-test.stamp
 step = @printf '\n== %s\n' "$(1)"
 
 .PHONY: help demo test build venv venv-test jobs clean tools \
-	check-format check-clippy check-docs check-tidy check-rust
+	check-format check-clippy check-docs check-tidy check-rust check-python
 
 help:
 	@sed -n 's/^#   make/  make/p' Makefile
@@ -73,12 +73,17 @@ demo: build venv
 
 # ---- Tests -----------------------------------------------------------------
 
-test: check-format check-clippy check-docs check-tidy check-rust jobs
+test: check-format check-python check-clippy check-docs check-tidy check-rust jobs
 	@printf '\n== all checks passed\n'
 
 check-format: tools
 	$(call step,format)
 	$(CARGO) fmt --all --check
+
+check-python: venv-test
+	$(call step,Python format and lint)
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/ruff check
 
 check-clippy: tools
 	$(call step,clippy)

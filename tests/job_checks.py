@@ -44,7 +44,7 @@ def _check_memory(job, memory, output, require):
     total, capacity = memory["total_bytes"], memory["capacity_bytes"]
     require(
         0 < allocated <= reserved <= total <= capacity,
-        f"memory out of order: allocated {allocated}, reserved {reserved}, total {total}, capacity {capacity}",
+        f"memory out of order: peak {allocated}, reserved {reserved}, total {total}, capacity {capacity}",
     )
     # Something outside the allocator is always there: the context.
     require(total - reserved > 100 * 2**20, f"only {total - reserved} bytes outside the allocator")

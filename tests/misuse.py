@@ -65,7 +65,7 @@ def _stub_torch(folder, kind):
 def no_pytorch(runner, folder):
     # The interpreter that the virtual environment was made from has no PyTorch.
     python = sys.executable if sys.prefix == sys.base_prefix else sys._base_executable
-    if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
+    if subprocess.run([python, "-c", "import torch"], check=False, capture_output=True).returncode == 0:
         return []  # this machine has PyTorch everywhere
     code, output = _run(runner, folder, [python, "-c", "import torch"])
     return _failed(code) + _said(output, "PyTorch is not installed", "pip install torch") + _no_panic(output)
@@ -105,7 +105,7 @@ def script_not_found(runner, folder):
 
 @scenario
 def no_cuda_used(runner, folder):
-    code, output = _run(runner, folder, ["python", "-c", "print('hello')"])
+    _, output = _run(runner, folder, ["python", "-c", "print('hello')"])
     return _said(output, "hello", "CUDA") + _no_panic(output)
 
 
@@ -128,7 +128,7 @@ def output_folder_exists(runner, folder):
     lost = [] if (out / "notes.txt").read_text() == "mine" else ["the user's file was changed"]
     if code != 0:
         return lost + _said(output, str(out)) + _no_panic(output)
-    again, output = _run(runner, folder, ["python", "nvtx_steps.py"], out=out)
+    _, output = _run(runner, folder, ["python", "nvtx_steps.py"], out=out)
     return lost + ([] if (out / "notes.txt").exists() else ["the user's file is gone"]) + _no_panic(output)
 
 
@@ -138,12 +138,12 @@ def disk_full(runner, folder):
     mount = folder / "small"
     mount.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(mount)], capture_output=True
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(mount)], check=False, capture_output=True
     )
     if mounted.returncode != 0:
         return []  # needs root; covered where continuous integration runs as root
     try:
-        code, output = _run(runner, folder, ["python", "transformer.py"], out=mount / "out")
+        _, output = _run(runner, folder, ["python", "transformer.py"], out=mount / "out")
         return _said(output, "max_memory_allocated", "No space left") + _no_panic(output)
     finally:
         subprocess.run(["umount", str(mount)], check=True)
@@ -161,7 +161,7 @@ def interrupted(runner, folder):
     complaints = _failed(code, 130) + _no_panic(output)
     report = folder / "out" / "report.json"
     if not report.is_file():
-        return complaints + ["no report of the part that ran"]
+        return [*complaints, "no report of the part that ran"]
     status = json.loads(report.read_text())["verdict"]["status"]
     if status != "interrupted":
         complaints.append(f"verdict {status} instead of interrupted")
@@ -189,14 +189,23 @@ def compiler_missing(runner, folder):
     tools = folder / "bin"
     tools.mkdir()
     for name in ("python", "bash", "env", "uname", "ldconfig"):
-        found = [Path(runner.python).parent / name, Path("/usr/bin") / name, Path("/bin") / name, Path("/sbin") / name]
+        found = [
+            Path(runner.python).parent / name,
+            Path("/usr/bin") / name,
+            Path("/bin") / name,
+            Path("/sbin") / name,
+        ]
         for path in found:
             if path.exists():
                 (tools / name).symlink_to(path)
                 break
     # The symlink would lose the virtual environment, so `python` is a wrapper.
     (tools / "python").unlink()
-    (tools / "python").write_text(f"#!/bin/bash\nexec {runner.python} \"$@\"\n")
+    (tools / "python").write_text(f'#!/bin/bash\nexec {runner.python} "$@"\n')
     (tools / "python").chmod(0o755)
     code, output = _run(runner, folder, ["python", "nvtx_steps.py"], env=env | {"PATH": str(tools)})
-    return ([] if code == 0 else [f"exit code {code}"]) + _said(output, "no C++ compiler", "goes on without") + _no_panic(output)
+    return (
+        ([] if code == 0 else [f"exit code {code}"])
+        + _said(output, "no C++ compiler", "goes on without")
+        + _no_panic(output)
+    )

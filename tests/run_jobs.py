@@ -148,9 +148,7 @@ def main():
 
     tests = {job["name"]: (lambda runner, job=job: run_job(job, runner)) for job in load_jobs()}
     tests |= misuse.SCENARIOS
-    chosen = [
-        name for name in tests if any(fnmatch.fnmatch(name, pattern) for pattern in arguments.names)
-    ]
+    chosen = [name for name in tests if any(fnmatch.fnmatch(name, pattern) for pattern in arguments.names)]
     if arguments.list:
         print("\n".join(chosen))
         return 0

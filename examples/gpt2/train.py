@@ -1,7 +1,6 @@
 """Trains a GPT-2 (124M parameters) language model on one GPU.
 
-    python train.py                         # synthetic tokens
-    python train.py --data tokens.bin       # a file of uint16 token ids
+Without `--data` (a file of uint16 token ids) it trains on synthetic tokens.
 """
 
 import argparse
@@ -12,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn as nn
 import torch.nn.functional as F
+from torch import nn
 
 
 @dataclass

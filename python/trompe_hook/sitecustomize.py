@@ -27,7 +27,6 @@ def _run_shadowed_sitecustomize():
     # The frozen modules behind `importlib`, which itself costs 5 ms at start-up.
     import os
     import sys
-
     from _frozen_importlib import module_from_spec
     from _frozen_importlib_external import PathFinder
 

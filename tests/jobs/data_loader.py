@@ -22,14 +22,14 @@ def main():
         for features, labels in loader:
             if not features.is_pinned():
                 raise SystemExit("the batch is not in pinned memory")
-            features = features.to("cuda", non_blocking=True)
-            labels = labels.to("cuda", non_blocking=True)
-            loss = torch.nn.functional.cross_entropy(model(features), labels)
+            x = features.to("cuda", non_blocking=True)
+            y = labels.to("cuda", non_blocking=True)
+            loss = torch.nn.functional.cross_entropy(model(x), y)
             loss.backward()
             optimizer.step()
             optimizer.zero_grad()
             # What was uploaded reads back as it was.
-            seen += int(labels.sum().item())
+            seen += int(y.cpu().sum())
         print(f"epoch {epoch} loss {loss.item():.3f}")
     expected = 2 * sum(index % 10 for index in range(96))
     if seen != expected:

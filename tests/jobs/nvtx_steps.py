@@ -3,7 +3,7 @@
 import torch
 
 weight = torch.randn(1024, 1024, device="cuda")
-for step in range(6):
+for _ in range(6):
     torch.cuda.nvtx.range_push("iteration")
     with torch.cuda.nvtx.range("product"):
         x = weight @ weight

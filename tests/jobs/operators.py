@@ -377,7 +377,9 @@ def losses():
     x = randn(16, 10, requires_grad=True)
     labels = torch.randint(0, 10, (16,), device=DEVICE)
     loss = F.cross_entropy(x, labels) + F.cross_entropy(x, labels, label_smoothing=0.1)
-    loss = loss + F.binary_cross_entropy_with_logits(x, torch.zeros_like(x)) + F.smooth_l1_loss(x, randn(16, 10))
+    loss = (
+        loss + F.binary_cross_entropy_with_logits(x, torch.zeros_like(x)) + F.smooth_l1_loss(x, randn(16, 10))
+    )
     loss = loss + F.kl_div(F.log_softmax(x, 1), F.softmax(randn(16, 10), 1), reduction="batchmean")
     loss.backward()
     same(x.grad.shape, x.shape)
@@ -479,7 +481,10 @@ def gradient_clipping():
 
 @check
 def streams_and_events():
-    stream, start, end = torch.cuda.Stream(priority=-1), *(torch.cuda.Event(enable_timing=True) for _ in range(2))
+    stream, start, end = (
+        torch.cuda.Stream(priority=-1),
+        *(torch.cuda.Event(enable_timing=True) for _ in range(2)),
+    )
     start.record()
     with torch.cuda.stream(stream):
         stream.wait_event(start)

@@ -5,7 +5,7 @@ import torch
 model = torch.nn.Linear(64, 64).cuda()
 optimizer = torch.optim.Adam(model.parameters())
 
-for step in range(4):
+for _ in range(4):
     tokens = torch.randint(0, 2**31 - 1, (4, 64)).cuda()
     del tokens  # its memory is handed out again below
     x = torch.randn(4, 64, device="cuda")

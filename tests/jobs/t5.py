@@ -3,9 +3,7 @@
 import torch
 from transformers import T5Config, T5ForConditionalGeneration
 
-config = T5Config(
-    d_model=256, d_ff=1024, d_kv=32, num_layers=3, num_heads=8, decoder_start_token_id=0
-)
+config = T5Config(d_model=256, d_ff=1024, d_kv=32, num_layers=3, num_heads=8, decoder_start_token_id=0)
 model = T5ForConditionalGeneration(config).cuda().train()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
 

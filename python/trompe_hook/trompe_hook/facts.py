@@ -43,6 +43,27 @@ _NAMES = (
     "WORLD_SIZE",
 )
 
+# Packages that decide which kernels run, or are good to know of when numbers differ.
+_PACKAGES = (
+    "accelerate",
+    "apex",
+    "deepspeed",
+    "flash_attn",
+    "lightning",
+    "megatron.core",
+    "numpy",
+    "pytorch_lightning",
+    "torch",
+    "torchao",
+    "torchtitan",
+    "torchvision",
+    "transformer_engine",
+    "transformers",
+    "triton",
+    "vllm",
+    "xformers",
+)
+
 
 def _json(value):
     return json.dumps(value, sort_keys=True, default=str)
@@ -51,9 +72,7 @@ def _json(value):
 def at_start(target, torch):
     """Records what is known when PyTorch has just been imported."""
     environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name in _NAMES or name.startswith(_PREFIXES)
+        name: value for name, value in os.environ.items() if name in _NAMES or name.startswith(_PREFIXES)
     }
     facts = {
         "python.version": platform.python_version(),
@@ -86,6 +105,12 @@ def at_exit(target, torch):
         kind = type(error)
         target.meta("python.exception", f"{kind.__module__}.{kind.__qualname__}")
         target.meta("python.exception_message", str(error))
+    versions = {
+        name: str(version)
+        for name in _PACKAGES
+        if (version := getattr(sys.modules.get(name), "__version__", None)) is not None
+    }
+    target.meta("python.packages", _json(versions))
     if not torch.cuda.is_initialized():
         return
     statistics = {}

@@ -88,7 +88,7 @@ def _compiler():
 def _key(torch):
     """A short name for everything that the compiled file depends on."""
     digest = hashlib.sha256()
-    sources = [_SOURCE] + sorted(os.path.join(_HEADERS, name) for name in os.listdir(_HEADERS))
+    sources = [_SOURCE, *sorted(os.path.join(_HEADERS, name) for name in os.listdir(_HEADERS))]
     for path in sources:
         with open(path, "rb") as file:
             digest.update(file.read())
@@ -160,7 +160,7 @@ def _compile(torch, path):
     environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
     try:
         done = subprocess.run(
-            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+            command, check=False, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
         )
         if done.returncode != 0:
             log = path[: -len(".so")] + ".log"
@@ -171,7 +171,7 @@ def _compile(torch, path):
             raise Unavailable(f"{compiler[0]} could not compile the observer ({first}; see {log})")
         os.replace(draft, path)
     except OSError as error:
-        raise Unavailable(f"the observer could not be built in {os.path.dirname(path)}: {error}")
+        raise Unavailable(f"the observer could not be built in {os.path.dirname(path)}: {error}") from error
     finally:
         with contextlib.suppress(OSError):
             os.unlink(draft)
