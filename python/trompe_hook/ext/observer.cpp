@@ -27,8 +27,10 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -55,6 +57,10 @@ struct Sink {
 };
 
 Sink sink;
+
+// Whether this process uses CUDA, and so operators are handed over. Programs that
+// only prepare data, and forked data-loader workers, leave no records.
+std::atomic<bool> watching{false};
 
 template <typename Function>
 bool resolve(Function& function, const char* name) {
@@ -242,7 +248,7 @@ void describe_safely(c10::ArrayRef<const c10::IValue> values, Blob& blob) {
 
 // Not noexcept by signature only: `describe_safely` swallows what can throw.
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
-  if (sink.recording() == 0) return nullptr;
+  if (!watching.load(std::memory_order_relaxed) || sink.recording() == 0) return nullptr;
   ThreadState& state = thread_state();
   if (C10_UNLIKELY(state.open.depth == OpenRanges::kDepth)) return nullptr;
   describe_safely(function.inputs(), state.blob);
@@ -312,15 +318,17 @@ const Sink kQuiet = {
 
 }  // namespace
 
-// Starts handing over operators. Returns 0, or 1 when the preloaded library does
-// not have the functions.
-TROMPE_EXPORT int trompe_observer_watch_operators() {
+// Registers for operators; nothing is handed over before `trompe_observer_start`.
+// To be called once, while no other thread runs operators. Returns 0, or 1 when the
+// preloaded library does not have the functions.
+TROMPE_EXPORT int trompe_observer_attach() {
   Sink receiver = {};
   if (!resolve(receiver.recording, "trompe_recording") ||
       !resolve(receiver.op_begin, "trompe_op_begin") || !resolve(receiver.op_end, "trompe_op_end")) {
     return 1;
   }
   sink = kQuiet;
+  watching = true;
   const double unobserved = nanoseconds_per_operator();
   at::addGlobalCallback(
       at::RecordFunctionCallback(on_begin, on_end)
@@ -329,19 +337,23 @@ TROMPE_EXPORT int trompe_observer_watch_operators() {
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
                    at::RecordScope::TORCHSCRIPT_FUNCTION, at::RecordScope::USER_SCOPE}));
   operator_cost = std::max(0.0, nanoseconds_per_operator() - unobserved);
+  watching = false;
   sink = receiver;
+  pthread_atfork(nullptr, nullptr, [] { watching = false; });
   return 0;
 }
 
 // Host nanoseconds that observing adds to one operator with three tensor inputs and
-// one output, without what the receiver takes; measured when watching began.
+// one output, without what the receiver takes; measured when attaching.
 TROMPE_EXPORT double trompe_observer_operator_cost() { return operator_cost; }
 
-// Starts handing over allocator events; to be called after PyTorch has
-// initialised CUDA. Returns 0, 1 when the preloaded library lacks the function, 2
-// when the active allocator is not the caching one (`cudaMallocAsync` and pluggable
-// allocators have no such events, and the first crashes when asked).
-TROMPE_EXPORT int trompe_observer_watch_allocator() {
+// Starts handing over operators (if attached) and allocator events; to be called
+// once per process right after PyTorch has initialised CUDA. Returns 0; 1 when the
+// preloaded library does not take allocator events; 2 when the active allocator is
+// not the caching one (`cudaMallocAsync` and pluggable allocators have no such
+// events, and the first crashes when asked).
+TROMPE_EXPORT int trompe_observer_start() {
+  watching = true;
   if (!resolve(sink.alloc_event, "trompe_alloc_event")) return 1;
   allocator::CUDAAllocator* active = allocator::get();
   if (active == nullptr || active->name() != "native" || !active->initialized()) return 2;

@@ -40,24 +40,24 @@ class Observer:
     def __init__(self, path):
         self._code = ctypes.CDLL(path)
 
-    def watch_operators(self, target):
-        """Starts handing over operators; True when that worked."""
-        if self._code.trompe_observer_watch_operators() != 0:
+    def attach(self, target):
+        """Registers for operators; True when that worked."""
+        if self._code.trompe_observer_attach() != 0:
             return False
         cost = self._code.trompe_observer_operator_cost
         cost.restype = ctypes.c_double
         target.meta("hook.nanoseconds_per_operator", f"{cost():.0f}")
         return True
 
-    def watch_allocator(self, target):
-        """Starts handing over allocator events; CUDA must be initialised."""
-        state = self._code.trompe_observer_watch_allocator()
+    def start(self, target):
+        """Starts handing over; PyTorch must just have initialised CUDA."""
+        state = self._code.trompe_observer_start()
         names = {0: "watched", 2: "not watched: not the caching allocator"}
         target.meta("hook.allocator", names.get(state, "not watched: no receiver"))
 
 
 def load(target, torch):
-    """The observer for this PyTorch, already watching operators, or `None`."""
+    """The observer for this PyTorch, attached, or `None`."""
     try:
         path = _build(torch)
         watcher = Observer(path)
@@ -69,8 +69,8 @@ def load(target, torch):
         target.meta("hook.observer", f"absent: {reason}")
         return None
     wanted = target.recording() and os.environ.get("TROMPE_RECORD_OPS") != "0"
-    watching = wanted and watcher.watch_operators(target)
-    target.meta("hook.observer", "watching" if watching else "idle")
+    attached = wanted and watcher.attach(target)
+    target.meta("hook.observer", "attached" if attached else "operators are not recorded")
     return watcher
 
 

@@ -1,9 +1,9 @@
 """What happens once PyTorch has been imported, in order.
 
 1. Facts about the software are recorded (`facts`).
-2. The compiled observer is built if need be, loaded, and starts handing over
-   operators (`observer`).
-3. When PyTorch initialises CUDA, the observer also follows the caching allocator.
+2. The compiled observer is built if need be, loaded and attached (`observer`).
+3. When PyTorch initialises CUDA, the observer starts handing over operators and
+   events of the caching allocator.
 4. Marks of the script (NVTX) are handed over (`marks`).
 5. At exit, PyTorch's own memory statistics are recorded (`facts`).
 
@@ -23,45 +23,61 @@ def on_import(torch):
         advice.on_torch_without_cuda(torch)
         return
     target = library.find()
-    if target is None:
-        return
-    started = time.perf_counter()
-
-    def attempt(what, action):
-        try:
-            return action()
-        except Exception as error:  # a missing record never stops the user's job
-            library.note(f"{what} failed and is left out: {error!r}")
-            return None
-
-    attempt("recording the software versions", lambda: facts.at_start(target, torch))
-    watcher = attempt("watching operators", lambda: observer.load(target, torch))
-    if watcher is not None:
-        attempt("watching the allocator", lambda: _follow_allocator(torch, target, watcher))
-    attempt("watching marks", lambda: marks.watch(torch, target))
-    target.meta("hook.seconds", f"{time.perf_counter() - started:.6f}")
-
-    process = os.getpid()
-
-    def at_exit():
-        if os.getpid() == process:  # not in a forked child
-            attempt("recording the memory statistics", lambda: facts.at_exit(target, torch))
-
-    atexit.register(at_exit)
+    if target is not None:
+        _Process(torch, target).attach()
 
 
-def _follow_allocator(torch, target, watcher):
-    """Attaches to the allocator right after PyTorch has initialised CUDA.
+class _Process:
+    """One process that has imported PyTorch, and its forked children."""
 
-    The per-device allocators do not exist before, and nothing can be allocated
-    on a device before, so no event is lost.
-    """
-    initialize = torch._C._cuda_init
+    def __init__(self, torch, target):
+        self._torch = torch
+        self._target = target
+        # The process whose trace has the facts: a forked child has a trace of its own.
+        self._described = None
 
-    def initialize_and_follow():
-        initialize()
-        watcher.watch_allocator(target)
+    def attach(self):
+        started = time.perf_counter()
+        self._describe()
+        watcher = _attempt("watching operators", observer.load, self._target, self._torch)
+        if watcher is not None:
+            _attempt("watching the start of CUDA", self._start_with_cuda, watcher)
+        _attempt("watching marks", marks.watch, self._torch, self._target)
+        self._target.meta("hook.seconds", f"{time.perf_counter() - started:.6f}")
+        atexit.register(self._at_exit)
 
-    torch._C._cuda_init = initialize_and_follow
-    if torch.cuda.is_initialized():
-        watcher.watch_allocator(target)
+    def _describe(self):
+        self._described = os.getpid()
+        _attempt("recording the software versions", facts.at_start, self._target, self._torch)
+
+    def _start_with_cuda(self, watcher):
+        """Lets the observer start right after PyTorch has initialised CUDA.
+
+        The per-device allocators do not exist before, and nothing can be allocated on
+        a device before, so no event is lost. A process that never uses CUDA leaves no
+        operators in a trace.
+        """
+        initialize = self._torch._C._cuda_init
+
+        def initialize_and_follow():
+            initialize()
+            if self._described != os.getpid():
+                self._describe()
+            watcher.start(self._target)
+
+        self._torch._C._cuda_init = initialize_and_follow
+        if self._torch.cuda.is_initialized():
+            watcher.start(self._target)
+
+    def _at_exit(self):
+        if self._described == os.getpid():  # not in a forked child without CUDA
+            _attempt("recording the memory statistics", facts.at_exit, self._target, self._torch)
+
+
+def _attempt(what, action, *arguments):
+    """The action's value, or `None` and a note: a missing record never stops the job."""
+    try:
+        return action(*arguments)
+    except Exception as error:
+        library.note(f"{what} failed and is left out: {error!r}")
+        return None
