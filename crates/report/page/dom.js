@@ -18,27 +18,71 @@ const h = (tag, attributes, ...children) => fill(document.createElement(tag), at
 const svg = (tag, attributes, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
-const color = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-const swatch = (name, idle) => h("span", { class: idle ? "swatch idle" : "swatch", style: `background-color:var(--${name})` });
+const color = (name) =>
+  getComputedStyle(document.documentElement)
+    .getPropertyValue("--" + name)
+    .trim();
+const swatch = (name, idle) =>
+  h("span", { class: idle ? "swatch idle" : "swatch", style: `background-color:var(--${name})` });
 const meter = (share, bad) =>
-  h("div", { class: "meter" }, h("i", { class: bad ? "bad" : null, style: `width:${Math.min(100, share * 100)}%` }));
+  h(
+    "div",
+    { class: "meter" },
+    h("i", { class: bad ? "bad" : null, style: `width:${Math.min(100, share * 100)}%` }),
+  );
 
 // A definition list of the pairs whose value is known.
 const facts = (pairs) =>
-  h("dl", null, pairs.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value]) => [h("dt", null, name), h("dd", null, value)]));
+  h(
+    "dl",
+    null,
+    pairs
+      .filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false)
+      .map(([name, value]) => [h("dt", null, name), h("dd", null, value)]),
+  );
 
 // A table; a column is {head, cell, right, wide}. `wide` columns are left out on narrow screens.
 function table(columns, rows) {
   const kind = (column) => [column.right && "right", column.wide && "wide"].filter(Boolean).join(" ") || null;
-  return h("div", { class: "scroll" },
-    h("table", null,
-      h("thead", null, h("tr", null, columns.map((column) => h("th", { class: kind(column) }, column.head)))),
-      h("tbody", null, rows.map((row) => h("tr", null, columns.map((column) => h("td", { class: kind(column) }, column.cell(row))))))));
+  return h(
+    "div",
+    { class: "scroll" },
+    h(
+      "table",
+      null,
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          columns.map((column) => h("th", { class: kind(column) }, column.head)),
+        ),
+      ),
+      h(
+        "tbody",
+        null,
+        rows.map((row) =>
+          h(
+            "tr",
+            null,
+            columns.map((column) => h("td", { class: kind(column) }, column.cell(row))),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 // A section of the page with its link in the bar at the top.
 function section(id, title, lead, ...content) {
-  return h("section", { id }, h("h2", null, title), lead ? h("p", { class: "lead" }, lead) : null, ...content);
+  return h(
+    "section",
+    { id },
+    h("h2", null, title),
+    lead ? h("p", { class: "lead" }, lead) : null,
+    ...content,
+  );
 }
 
 // Draws now and whenever the width of `element` or the colour scheme changes.

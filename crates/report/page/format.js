@@ -24,7 +24,11 @@ function scaled(value, base, units) {
     unit += 1;
   }
   const text =
-    unit === 0 && Number.isInteger(value) ? String(value) : Math.abs(value) >= 1000 ? value.toFixed(0) : significant(value, 3);
+    unit === 0 && Number.isInteger(value)
+      ? String(value)
+      : Math.abs(value) >= 1000
+        ? value.toFixed(0)
+        : significant(value, 3);
   return text + NO_BREAK + units[unit];
 }
 
@@ -32,7 +36,10 @@ const bytes = (value) => scaled(value, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "
 const metric = (value, unit) => scaled(value, 1000, ["", "k", "M", "G", "T", "P", "E"]) + unit;
 const rate = (value) => scaled(value, 1000, ["", "k", "M", "G"]).replace(NO_BREAK, "");
 const percent = (share, digits = 1) => (share * 100).toFixed(digits) + NO_BREAK + "%";
-const count = (value) => Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+const count = (value) =>
+  Math.round(value)
+    .toString()
+    .replace(/\B(?=(\d{3})+$)/g, ",");
 const plural = (value, one, many) => count(value) + " " + (value === 1 ? one : many);
 
 // A fact of a sheet: bytes in binary units, rates and frequencies with decimal prefixes, small counts as they are.
@@ -46,10 +53,13 @@ function withUnit(value, unit) {
 
 // Texts of strangers: nothing invisible, nothing that turns the direction of writing.
 const clean = (text) =>
-  String(text).replace(/[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, (c) => (/[\t\n\r]/.test(c) ? " " : "\ufffd"));
+  String(text).replace(/[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, (c) =>
+    /[\t\n\r]/.test(c) ? " " : "\ufffd",
+  );
 
 // A step of 1, 2 or 5 times a power of ten so that `range` has about `parts` of them.
 function niceStep(range, parts) {
+  if (!(range > 0)) return Infinity;
   const raw = range / Math.max(1, parts);
   const power = 10 ** Math.floor(Math.log10(raw));
   const lead = raw / power;

@@ -1,15 +1,30 @@
 // The kinds of work in their order, with the names that people read.
 
 const KINDS = {
-  gemm: "matrix products", attention: "attention", convolution: "convolution", norm: "normalisation",
-  elementwise: "element-wise", reduction: "reductions", embedding: "embedding", loss: "loss", optimizer: "optimizer",
-  other: "other kernels", copy: "copies", communication: "communication", bubble: "waiting for ranks",
+  gemm: "matrix products",
+  attention: "attention",
+  convolution: "convolution",
+  norm: "normalisation",
+  elementwise: "element-wise",
+  reduction: "reductions",
+  embedding: "embedding",
+  loss: "loss",
+  optimizer: "optimizer",
+  other: "other kernels",
+  copy: "copies",
+  communication: "communication",
+  bubble: "waiting for ranks",
   host_bound: "waiting for the host",
 };
 const IDLE = new Set(["bubble", "host_bound"]);
 const OWNERS = {
-  parameters: ["parameters", "gemm"], gradients: ["gradients", "convolution"], optimizer_state: ["optimizer state", "optimizer"],
-  activations: ["activations", "attention"], inputs: ["inputs", "copy"], workspace: ["workspace", "elementwise"], unknown: ["other", "other"],
+  parameters: ["parameters", "gemm"],
+  gradients: ["gradients", "convolution"],
+  optimizer_state: ["optimizer state", "optimizer"],
+  activations: ["activations", "attention"],
+  inputs: ["inputs", "copy"],
+  workspace: ["workspace", "elementwise"],
+  unknown: ["other", "other"],
 };
 const METHODS = {
   measured: "measured on this device with these shapes",

@@ -12,7 +12,10 @@ function timelineGestures({ view, lanes, overview, box, moveTo, zoom, timeAt, dr
     if (!fingers.has(event.pointerId)) return;
     const width = view.to - view.from;
     if (fingers.size === 2) {
-      const spread = () => { const [a, b] = [...fingers.values()]; return Math.abs(a.clientX - b.clientX) || 1; };
+      const spread = () => {
+        const [a, b] = [...fingers.values()];
+        return Math.abs(a.clientX - b.clientX) || 1;
+      };
       const before = spread();
       fingers.set(event.pointerId, event);
       const [a, b] = [...fingers.values()];
@@ -41,18 +44,22 @@ function timelineGestures({ view, lanes, overview, box, moveTo, zoom, timeAt, dr
   };
   lanes.addEventListener("pointerup", lift);
   lanes.addEventListener("pointercancel", lift);
-  box.addEventListener("wheel", (event) => {
-    const width = view.to - view.from;
-    const line = event.deltaMode === 1 ? 30 : 1;
-    if (event.ctrlKey || event.metaKey) {
-      event.preventDefault();
-      zoom(Math.exp(Math.max(-120, Math.min(120, event.deltaY * line)) * 0.004), timeAt(event));
-    } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      event.preventDefault();
-      const shift = (((event.deltaX || event.deltaY) * line) / box.clientWidth) * width;
-      moveTo(view.from + shift, view.to + shift);
-    }
-  }, { passive: false });
+  box.addEventListener(
+    "wheel",
+    (event) => {
+      const width = view.to - view.from;
+      const line = event.deltaMode === 1 ? 30 : 1;
+      if (event.ctrlKey || event.metaKey) {
+        event.preventDefault();
+        zoom(Math.exp(Math.max(-120, Math.min(120, event.deltaY * line)) * 0.004), timeAt(event));
+      } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        event.preventDefault();
+        const shift = (((event.deltaX || event.deltaY) * line) / box.clientWidth) * width;
+        moveTo(view.from + shift, view.to + shift);
+      }
+    },
+    { passive: false },
+  );
 
   const jump = (event) => {
     const bounds = overview.getBoundingClientRect();
@@ -61,7 +68,10 @@ function timelineGestures({ view, lanes, overview, box, moveTo, zoom, timeAt, dr
     if (width >= view.model.end) moveTo(at - view.model.end / 20, at + view.model.end / 20);
     else moveTo(at - width / 2, at + width / 2);
   };
-  overview.addEventListener("pointerdown", (event) => { overview.setPointerCapture(event.pointerId); jump(event); });
+  overview.addEventListener("pointerdown", (event) => {
+    overview.setPointerCapture(event.pointerId);
+    jump(event);
+  });
   overview.addEventListener("pointermove", (event) => event.buttons && jump(event));
   draw();
 }

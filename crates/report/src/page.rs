@@ -13,19 +13,27 @@ use crate::text::{Style, text};
 use crate::{clean, page};
 
 const TEMPLATE: &str = include_str!("../page/page.html");
-const STYLE: &str = include_str!("../page/style.css");
-const SCRIPTS: [&str; 13] = [
+const STYLES: [&str; 4] = [
+    include_str!("../page/palette.css"),
+    include_str!("../page/layout.css"),
+    include_str!("../page/parts.css"),
+    include_str!("../page/narrow.css"),
+];
+const SCRIPTS: [&str; 16] = [
     include_str!("../page/format.js"),
     include_str!("../page/dom.js"),
+    include_str!("../page/chart.js"),
     include_str!("../page/kinds.js"),
     include_str!("../page/summary.js"),
     include_str!("../page/breakdown.js"),
     include_str!("../page/memory.js"),
+    include_str!("../page/memory_chart.js"),
     include_str!("../page/kernels.js"),
     include_str!("../page/steps.js"),
     include_str!("../page/trust.js"),
     include_str!("../page/timeline_model.js"),
     include_str!("../page/timeline_view.js"),
+    include_str!("../page/timeline_draw.js"),
     include_str!("../page/timeline_gestures.js"),
     include_str!("../page/main.js"),
 ];
@@ -49,7 +57,7 @@ pub fn html(report: &Report, timeline: &Timeline) -> String {
     let value = |name: &str| match name {
         "title" => clean::html(&clean::line(&title(report))),
         "version" => clean::html(&clean::line(&report.trompe_version)),
-        "style" => STYLE.to_owned(),
+        "style" => STYLES.join("\n"),
         "script" => SCRIPTS.join("\n"),
         "plain" => clean::html(&text(report, plain)),
         "report" => json(serde_json::to_string(&shown)),
