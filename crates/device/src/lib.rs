@@ -7,9 +7,15 @@
 //! What it is not: it makes no system call and follows no pointer. Where a real effect on host memory is needed, it
 //! goes through [`memory::Backing`], which the preloaded library implements. It writes no records.
 
+pub mod attribute;
+pub mod blas;
+pub mod dnn;
+pub mod graph;
 pub mod handle;
+pub mod kernel;
 pub mod machine;
 pub mod memory;
+pub mod occupancy;
 pub mod range;
 pub mod stream;
 

@@ -3,6 +3,8 @@
 use trompe_base::DeviceIndex;
 use trompe_hardware::{DeviceSheet, EmulatedNode};
 
+use crate::graph::Graphs;
+use crate::kernel::Kernels;
 use crate::memory::{Backing, Memory, MemoryError};
 use crate::stream::{Events, Streams};
 
@@ -17,6 +19,10 @@ pub struct Machine<B> {
     pub streams: Streams,
     /// Events.
     pub events: Events,
+    /// Captures and graphs.
+    pub graphs: Graphs,
+    /// Kernels and modules.
+    pub kernels: Kernels,
 }
 
 impl<B: Backing> Machine<B> {
@@ -31,6 +37,8 @@ impl<B: Backing> Machine<B> {
             memory: Memory::new(backing, &capacities),
             streams: Streams::default(),
             events: Events::default(),
+            graphs: Graphs::default(),
+            kernels: Kernels::default(),
         }
     }
 

@@ -13,7 +13,7 @@ mod block;
 mod dirty;
 pub mod virtual_memory;
 
-pub use bank::{Bank, BLOCK_STEP};
+pub use bank::{BLOCK_STEP, Bank};
 pub use block::{Block, BlockKind};
 
 use std::collections::BTreeMap;
@@ -56,7 +56,9 @@ pub enum MemoryError {
         free: u64,
     },
     /// The system refused address space.
-    #[error("the system refused {bytes} bytes of address space; check `ulimit -v` and `vm.overcommit_memory`")]
+    #[error(
+        "the system refused {bytes} bytes of address space; check `ulimit -v` and `vm.overcommit_memory`"
+    )]
     AddressSpace {
         /// Bytes asked for.
         bytes: u64,
@@ -152,7 +154,8 @@ impl<B: Backing> Memory<B> {
     /// # Errors
     /// When the system refuses address space.
     pub fn allocate_host(&mut self, bytes: u64, kind: BlockKind) -> Result<u64, MemoryError> {
-        let length = bytes.max(1).checked_next_multiple_of(4096).ok_or(MemoryError::AddressSpace { bytes })?;
+        let length =
+            bytes.max(1).checked_next_multiple_of(4096).ok_or(MemoryError::AddressSpace { bytes })?;
         let address = self.backing.reserve(length).ok_or(MemoryError::AddressSpace { bytes: length })?;
         self.insert(address, bytes.max(1), kind);
         Ok(address)
@@ -167,7 +170,8 @@ impl<B: Backing> Memory<B> {
             return Err(MemoryError::Invalid);
         }
         let end = address.checked_add(bytes).ok_or(MemoryError::Invalid)?;
-        let overlaps = self.blocks.range(..end).next_back().is_some_and(|(&at, block)| at + block.bytes > address);
+        let overlaps =
+            self.blocks.range(..end).next_back().is_some_and(|(&at, block)| at + block.bytes > address);
         if overlaps {
             return Err(MemoryError::AlreadyRegistered(address));
         }
@@ -215,6 +219,19 @@ impl<B: Backing> Memory<B> {
         self.block_at(address).map(|(start, block)| (start, block.bytes, block.id))
     }
 
+    /// Whether `bytes` from `address` may be touched: host memory, or device memory that is allocated or reserved.
+    #[must_use]
+    pub fn is_accessible(&self, address: u64, bytes: u64) -> bool {
+        let Some(end) = address.checked_add(bytes) else { return false };
+        if (VIRTUAL_BASE..VIRTUAL_END).contains(&address) {
+            return self.virtual_memory.is_reserved(address, end);
+        }
+        if (DEVICE_BASE..VIRTUAL_BASE).contains(&address) {
+            return self.block_at(address).is_some_and(|(start, block)| end <= start + block.bytes);
+        }
+        end <= DEVICE_BASE || address >= VIRTUAL_END
+    }
+
     /// Free and total bytes of a device, as `cudaMemGetInfo` gives them.
     #[must_use]
     pub fn info(&self, device: DeviceIndex) -> Option<(u64, u64)> {
@@ -231,7 +248,12 @@ impl<B: Backing> Memory<B> {
     ///
     /// # Errors
     /// When the device is full.
-    pub fn charge(&mut self, device: DeviceIndex, owner: &'static str, bytes: i64) -> Result<(), MemoryError> {
+    pub fn charge(
+        &mut self,
+        device: DeviceIndex,
+        owner: &'static str,
+        bytes: i64,
+    ) -> Result<(), MemoryError> {
         let bank = self.banks.get_mut(device.index()).ok_or(MemoryError::Invalid)?;
         let free = bank.free();
         if !bank.charge(owner, bytes) {

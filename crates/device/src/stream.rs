@@ -12,8 +12,20 @@ pub const LEGACY: u64 = 1;
 /// The per-thread default stream's handle value.
 pub const PER_THREAD: u64 = 2;
 
-/// First id of a created stream; the ids below are the default streams of up to 64 devices.
+/// Ids below this are the default streams of up to 64 devices, four ids each.
 const FIRST_CREATED: u32 = 256;
+
+/// The id of a device's legacy default stream.
+#[must_use]
+pub const fn legacy_id(device: DeviceIndex) -> StreamId {
+    StreamId(device.0 % 64 * 4)
+}
+
+/// The id of a device's per-thread default stream.
+#[must_use]
+pub const fn per_thread_id(device: DeviceIndex) -> StreamId {
+    StreamId(device.0 % 64 * 4 + 2)
+}
 
 /// A created stream.
 #[derive(Clone, Debug)]
@@ -43,8 +55,8 @@ pub struct Event {
     pub timing_disabled: bool,
     /// The device that was current.
     pub device: DeviceIndex,
-    /// Capture that it was last recorded in.
-    pub capture: Option<u32>,
+    /// Capture that it was last recorded in, with the nodes that it stands for.
+    pub captured: Option<(u32, Vec<u64>)>,
 }
 
 /// Streams by handle.
@@ -116,7 +128,7 @@ impl Events {
     pub fn create(&mut self, device: DeviceIndex, timing_disabled: bool) -> u64 {
         let id = EventId(self.next);
         self.next += 1;
-        let event = Event { id, recordings: 0, recorded_ns: 0, timing_disabled, device, capture: None };
+        let event = Event { id, recordings: 0, recorded_ns: 0, timing_disabled, device, captured: None };
         self.table.insert(event).0
     }
 

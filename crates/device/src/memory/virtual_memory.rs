@@ -20,6 +20,8 @@ pub struct Physical {
     pub device: Option<DeviceIndex>,
     /// `CUmemAllocationHandleType` bits that it may be exported as.
     pub export_types: u32,
+    /// Belongs to another process, so it takes nothing from the device's capacity here.
+    pub foreign: bool,
     references: u32,
 }
 
@@ -66,6 +68,10 @@ impl VirtualMemory {
         self.mapping(address).map(|(_, mapping)| mapping.allocation)
     }
 
+    pub(super) fn is_reserved(&self, address: u64, end: u64) -> bool {
+        self.reserved.range(..=address).next_back().is_some_and(|(&start, &length)| end <= start + length)
+    }
+
     pub(super) fn device_of(&self, address: u64) -> Option<DeviceIndex> {
         self.mapping(address).and_then(|(_, mapping)| mapping.device)
     }
@@ -86,7 +92,10 @@ impl<B: Backing> Memory<B> {
     /// # Errors
     /// When the system refuses, or the alignment is no power of two.
     pub fn reserve_addresses(&mut self, bytes: u64, alignment: u64) -> Result<u64, MemoryError> {
-        if bytes == 0 || !bytes.is_multiple_of(GRANULARITY) || (alignment != 0 && !alignment.is_power_of_two()) {
+        if bytes == 0
+            || !bytes.is_multiple_of(GRANULARITY)
+            || (alignment != 0 && !alignment.is_power_of_two())
+        {
             return Err(MemoryError::Invalid);
         }
         let virtual_memory = &mut self.virtual_memory;
@@ -136,7 +145,19 @@ impl<B: Backing> Memory<B> {
                 return Err(MemoryError::OutOfMemory { device, requested: bytes, free });
             }
         }
-        let physical = Physical { bytes, device, export_types, references: 1 };
+        let physical = Physical { bytes, device, export_types, foreign: false, references: 1 };
+        Ok(self.virtual_memory.allocations.insert(physical).0)
+    }
+
+    /// Takes in an allocation of another process.
+    ///
+    /// # Errors
+    /// When the size is no multiple of the granularity.
+    pub fn import_allocation(&mut self, bytes: u64, device: Option<DeviceIndex>) -> Result<u64, MemoryError> {
+        if bytes == 0 || !bytes.is_multiple_of(GRANULARITY) {
+            return Err(MemoryError::Invalid);
+        }
+        let physical = Physical { bytes, device, export_types: 0, foreign: true, references: 1 };
         Ok(self.virtual_memory.allocations.insert(physical).0)
     }
 
@@ -162,7 +183,9 @@ impl<B: Backing> Memory<B> {
             return Ok(None);
         }
         let physical = allocations.remove(handle).map_err(|_| MemoryError::Invalid)?;
-        if let Some(device) = physical.device {
+        if let Some(device) = physical.device
+            && !physical.foreign
+        {
             self.banks[device.index()].give_physical(physical.bytes);
         }
         Ok(Some(physical))
@@ -180,8 +203,11 @@ impl<B: Backing> Memory<B> {
             .range(..=address)
             .next_back()
             .is_some_and(|(&start, &length)| bytes > 0 && end <= start + length);
-        let taken =
-            virtual_memory.mappings.range(..end).next_back().is_some_and(|(&at, old)| at + old.bytes > address);
+        let taken = virtual_memory
+            .mappings
+            .range(..end)
+            .next_back()
+            .is_some_and(|(&at, old)| at + old.bytes > address);
         if !inside || taken {
             return Err(MemoryError::Invalid);
         }
