@@ -47,13 +47,13 @@ pub struct Setup<W> {
     mail: Arc<AtomicBool>,
 }
 
-impl<W: 'static> Default for Setup<W> {
+impl<W> Default for Setup<W> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<W: 'static> Setup<W> {
+impl<W> Setup<W> {
     /// An engine-to-be without events, with keyed ties.
     #[must_use]
     pub fn new() -> Self {

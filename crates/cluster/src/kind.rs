@@ -1,0 +1,29 @@
+//! Which kind of work an operation counts for in the breakdown of a step.
+
+use trompe_results::Kind;
+use trompe_trace::descriptor::Descriptor;
+use trompe_trace::job::Phase;
+
+/// The kind of an operation launched in `phase` of the step.
+///
+/// What the optimizer launches counts as optimizer whatever it computes, copies excepted: gradient clipping and the
+/// multi-tensor kernels of unfused optimizers are element-wise passes and reductions.
+#[must_use]
+pub fn kind_of(descriptor: &Descriptor, phase: Phase) -> Kind {
+    let kind = match descriptor {
+        Descriptor::Gemm(_) | Descriptor::Rnn(_) => Kind::Gemm,
+        Descriptor::Convolution(_) => Kind::Convolution,
+        Descriptor::Attention(_) => Kind::Attention,
+        Descriptor::Normalization(_) | Descriptor::Softmax(_) => Kind::Norm,
+        Descriptor::CrossEntropy(_) => Kind::Loss,
+        Descriptor::Elementwise(_) => Kind::Elementwise,
+        Descriptor::Reduction(_) => Kind::Reduction,
+        Descriptor::Embedding(_) | Descriptor::Indexing(_) => Kind::Embedding,
+        Descriptor::Optimizer(_) => Kind::Optimizer,
+        Descriptor::Copy(_) | Descriptor::Set(_) => Kind::Copy,
+        Descriptor::Sort(_) | Descriptor::Stencil(_) | Descriptor::Triton(_) | Descriptor::Other(_) => {
+            Kind::Other
+        }
+    };
+    if phase == Phase::Optimizer && kind != Kind::Copy { Kind::Optimizer } else { kind }
+}

@@ -1,0 +1,110 @@
+//! Spans with names, for people.
+
+use std::collections::BTreeMap;
+
+use trompe_results::{Kind, Span, Timeline, TimelineBuilder, TrackKind};
+use trompe_trace::job::{Action, JobTrace, RankTemplate};
+
+use crate::plan::Plan;
+use crate::recorder::{DeviceWork, Recorder};
+use crate::rendezvous;
+
+/// Gives the recorded spans their names. Time starts with the first span.
+pub(crate) fn build(trace: &JobTrace, plan: &Plan, recorder: &Recorder) -> Timeline {
+    let starts =
+        recorder.device.iter().map(|span| span.time.0).chain(recorder.host.iter().map(|span| span.time.0));
+    let mut writer = Writer {
+        builder: TimelineBuilder::new(),
+        tracks: BTreeMap::new(),
+        origin: starts.min().unwrap_or(0),
+    };
+    for span in &recorder.host {
+        let template = &trace.templates[plan.ranks[span.rank as usize].template];
+        let (thread, text) = match span.row {
+            Some(row) => {
+                let event = &template.events[row as usize];
+                (event.thread.0, host_name(template, row))
+            }
+            None => (0, "waits for the device".to_owned()),
+        };
+        let track = writer.track((span.rank, TrackKind::Host, thread), || format!("thread {thread}"));
+        let name = writer.builder.name(&text);
+        writer.push(track, Span { name, ..self::span(span.time, span.row) });
+    }
+    for span in &recorder.device {
+        let template = &trace.templates[plan.ranks[span.rank as usize].template];
+        let compiled = plan.template_of(span.rank as usize);
+        let (text, kind) = match span.what {
+            DeviceWork::Operation { operation, kind } => {
+                (template.operations[operation as usize].short_name.clone(), kind)
+            }
+            DeviceWork::Transfer { call } => {
+                (rendezvous::name(compiled.calls[call as usize].call.kind).to_owned(), Kind::Communication)
+            }
+            DeviceWork::Waiting { call } => {
+                let name = rendezvous::name(compiled.calls[call as usize].call.kind);
+                (format!("{name} waits for other ranks"), Kind::Bubble)
+            }
+        };
+        let id = compiled.streams[span.stream as usize].id.0;
+        let track = writer.track((span.rank, TrackKind::Stream, id), || format!("stream {id}"));
+        let name = writer.builder.name(&text);
+        writer.push(track, Span { name, kind: Some(kind), ..self::span(span.time, Some(span.row)) });
+    }
+    writer.builder.finish()
+}
+
+/// Rank, kind and number of a track.
+type TrackKey = (u32, TrackKind, u32);
+
+struct Writer {
+    builder: TimelineBuilder,
+    tracks: BTreeMap<TrackKey, usize>,
+    origin: u64,
+}
+
+impl Writer {
+    fn track(&mut self, key: TrackKey, name: impl FnOnce() -> String) -> usize {
+        let builder = &mut self.builder;
+        *self.tracks.entry(key).or_insert_with(|| builder.track(key.0, key.1, key.2, name()))
+    }
+
+    /// Adds a span whose start still counts from the start of the replay.
+    fn push(&mut self, track: usize, span: Span) {
+        self.builder.push(track, Span { start_ps: span.start_ps - self.origin, ..span });
+    }
+}
+
+/// A span without name.
+fn span(time: (u64, u64), row: Option<u32>) -> Span {
+    Span {
+        start_ps: time.0,
+        duration_ps: time.1 - time.0,
+        correlation: row.map(u64::from),
+        ..Span::default()
+    }
+}
+
+/// What the host does around an event: the framework's operator if it is known, else the call.
+fn host_name(template: &RankTemplate, row: u32) -> String {
+    let event = &template.events[row as usize];
+    let site = template.sites.get(event.site as usize);
+    if let Some(site) = site.filter(|site| !site.operator.is_empty()) {
+        return site.operator.clone();
+    }
+    match &event.action {
+        Action::Enqueue { operation, .. } => {
+            let operation = template.operations.get(*operation as usize);
+            operation
+                .map_or_else(|| "launch".to_owned(), |operation| format!("launch {}", operation.short_name))
+        }
+        Action::Collective { collective, .. } => format!("launch {}", rendezvous::name(collective.kind)),
+        Action::RecordEvent { .. } => "record event".to_owned(),
+        Action::WaitEvent { .. } => "let stream wait for event".to_owned(),
+        Action::SynchronizeEvent { .. } => "synchronise with event".to_owned(),
+        Action::SynchronizeStream { .. } => "synchronise with stream".to_owned(),
+        Action::SynchronizeDevice { .. } => "synchronise with device".to_owned(),
+        Action::Graph { .. } => "launch graph".to_owned(),
+        Action::Host => "host".to_owned(),
+    }
+}
