@@ -213,41 +213,50 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// The spans that an arrow joins: one on a host track and the first with the same number on a stream.
+/// The arrows that are still to be drawn, by rank and number: from the first host span with that number to the first
+/// span of a stream.
 struct Correlated {
-    /// By rank and number: whether the host's end is there, and whether a stream's end is.
-    ends: BTreeMap<(u32, u64), (bool, bool)>,
-    /// Ends that have been given out, as the same pairs.
-    given: BTreeMap<(u32, u64), (bool, bool)>,
+    open: BTreeMap<(u32, u64), Ends>,
+}
+
+/// Which ends of an arrow are in the timeline and not yet given out.
+#[derive(Clone, Copy, Default)]
+struct Ends {
+    host: bool,
+    stream: bool,
+}
+
+impl Ends {
+    const fn side(&mut self, kind: TrackKind) -> &mut bool {
+        match kind {
+            TrackKind::Host => &mut self.host,
+            TrackKind::Stream => &mut self.stream,
+        }
+    }
 }
 
 impl Correlated {
     fn of(timeline: &Timeline) -> Self {
-        let mut ends: BTreeMap<(u32, u64), (bool, bool)> = BTreeMap::new();
+        let mut open: BTreeMap<(u32, u64), Ends> = BTreeMap::new();
         for track in &timeline.tracks {
             for id in track.spans.iter().filter_map(|span| span.correlation) {
-                let (host, stream) = ends.entry((track.rank, id)).or_default();
-                *(if track.kind == TrackKind::Host { host } else { stream }) = true;
+                *open.entry((track.rank, id)).or_default().side(track.kind) = true;
             }
         }
-        ends.retain(|_, &mut (host, stream)| host && stream);
-        Self { ends, given: BTreeMap::new() }
+        open.retain(|_, ends| ends.host && ends.stream);
+        Self { open }
     }
 
-    /// The end of an arrow at this span, when it is the first of its side and the other side exists.
+    /// The end of an arrow at this span, when there is one to give.
     fn next(&mut self, track: &Track, span: &Span) -> Option<Flow> {
-        let key = (track.rank, span.correlation?);
-        if !self.ends.contains_key(&key) {
-            return None;
-        }
-        let starts = track.kind == TrackKind::Host;
-        let (host, stream) = self.given.entry(key).or_default();
-        let given = if starts { host } else { stream };
-        if std::mem::replace(given, true) {
+        let id = span.correlation?;
+        let due = self.open.get_mut(&(track.rank, id))?.side(track.kind);
+        if !std::mem::take(due) {
             return None;
         }
         // A number may be used by every rank, an arrow's must be its own: ranks are kept apart in the upper bits.
-        Some(Flow { id: (u64::from(track.rank) << 40) ^ key.1, at_ps: span.start_ps, starts })
+        let id = (u64::from(track.rank) << 40) ^ id;
+        Some(Flow { id, at_ps: span.start_ps, starts: track.kind == TrackKind::Host })
     }
 }
 

@@ -29,7 +29,14 @@ function kernels() {
       value: (k) => k.family,
       cell: (k) => h("span", { class: "nowrap" }, swatch(k.kind), k.family),
     },
-    { key: "count", head: "Calls", right: true, value: (k) => k.count, cell: (k) => count(k.count) },
+    {
+      key: "count",
+      head: "Calls",
+      right: true,
+      wide: true,
+      value: (k) => k.count,
+      cell: (k) => count(k.count),
+    },
     { key: "seconds", head: "Total", right: true, value: (k) => k.seconds, cell: (k) => seconds(k.seconds) },
     {
       key: "share",
@@ -81,6 +88,7 @@ function kernels() {
     return facts([
       ["Name", kernel.name.length > 60 && h("code", null, kernel.name)],
       ["Symbol", h("code", null, kernel.symbol)],
+      ["Launches", `${count(kernel.count)} a step, ${seconds(each(kernel))} each`],
       [
         "Interval",
         `${seconds(kernel.low)} to ${seconds(kernel.high)}, ${kernel.method}: ${METHODS[kernel.method]}`,
