@@ -1,7 +1,7 @@
 //! The terminal text of sample reports, as people see it.
 
 use trompe_report::{Style, text};
-use trompe_results::{OutOfMemory, Report, VerdictStatus};
+use trompe_results::{Communication, HostMode, OutOfMemory, RankMemory, Report, VerdictStatus};
 
 fn sample() -> Report {
     serde_json::from_str(include_str!("../../results/tests/fixtures/gpt2.json")).unwrap()
@@ -42,6 +42,25 @@ fn a_job_that_does_not_fit() {
         step: Some(0),
         owner: Some("aten::_log_softmax".to_owned()),
     });
+    insta::assert_snapshot!(plain(&report, 100));
+}
+
+#[test]
+fn many_ranks_stopped_early() {
+    let mut report = sample();
+    report.world_size = 32;
+    report.ranks_emulated = 2;
+    report.cluster.name = "dgx-h100:4".to_owned();
+    (report.cluster.nodes, report.cluster.devices_per_node) = (4, 8);
+    report.communication =
+        Some(Communication { seconds: 0.051, exposed_seconds: 0.0152, groups: Vec::new() });
+    report.host.mode = HostMode::Scale;
+    report.host.scale = 0.6;
+    let other = RankMemory { rank: 31, ..report.memory.ranks[0].clone() };
+    report.memory.ranks.push(other);
+    report.kernels.truncate(4);
+    report.verdict.status = VerdictStatus::Interrupted;
+    report.verdict.text = "Stopped by the user after 8 steps; the report covers these.".to_owned();
     insta::assert_snapshot!(plain(&report, 100));
 }
 

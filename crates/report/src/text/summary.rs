@@ -61,7 +61,8 @@ fn write_time(paper: &mut Paper, report: &Report) {
         let peak = metric(flops.peak_flops_per_second, "FLOP/s");
         let dtype = flops.peak_dtype.map_or(String::new(), |dtype| format!(" {dtype}"));
         let (mfu, hfu) = (percent(flops.mfu), percent(flops.hfu));
-        paper.fact("MFU", &format!("{mfu}   (with recomputation {hfu}; of {peak}{dtype})"));
+        let hardware = if hfu == mfu { String::new() } else { format!("with recomputation {hfu}; ") };
+        paper.fact("MFU", &format!("{mfu}   ({hardware}of {peak}{dtype})"));
     }
     if let Some(usage) = &report.device_use {
         let (busy, host) = (percent(usage.busy_share), percent(usage.host_bound_share));
