@@ -18,12 +18,18 @@ pub mod disk;
 pub mod env;
 mod error;
 pub mod hook;
+pub mod host_model;
 pub mod install;
 pub mod kernels;
 pub mod launch;
 pub mod output;
+pub mod predict;
 mod progress;
 pub mod python;
+mod run_facts;
 
 pub use error::SessionError;
+pub use host_model::HostChoice;
+pub use predict::{Choices, Prediction, predict};
 pub use progress::{Progress, Silent, Stage};
+pub use run_facts::RunFacts;

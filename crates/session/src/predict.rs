@@ -1,0 +1,239 @@
+//! From a job trace and a cluster to a report: price, replay, and fill in every number.
+//!
+//! The same job trace, cluster and options give the same report, byte by byte, but for the seconds that trompe itself
+//! took, which the caller fills in.
+
+mod flops;
+mod interval;
+mod kernels;
+mod memory;
+mod notes;
+mod place;
+mod pricing;
+mod software;
+mod steps;
+mod verdict;
+
+use trompe_base::Duration;
+use trompe_cluster::{AlphaBeta, Options, Outcome};
+use trompe_estimate::{KernelEstimator, Physics};
+use trompe_hardware::{ClusterSheet, LinkSheet};
+use trompe_results::{HostMode, HostModel, Job, Report, SCHEMA_VERSION, Timeline};
+use trompe_trace::job::{JobTrace, RankTemplate, StepSource};
+
+use crate::SessionError;
+use crate::host_model::{self, HostChoice};
+use crate::run_facts::RunFacts;
+
+/// How a trace is simulated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Choices {
+    /// How the host's time passes.
+    pub host: HostChoice,
+    /// Samples per step and rank, where the user gives them.
+    pub samples_per_step: Option<f64>,
+    /// Tokens per step and rank, where the user gives them.
+    pub tokens_per_step: Option<f64>,
+    /// Used steps that the timeline shows.
+    pub timeline_steps: usize,
+}
+
+impl Default for Choices {
+    fn default() -> Self {
+        Self { host: HostChoice::Measured, samples_per_step: None, tokens_per_step: None, timeline_steps: 1 }
+    }
+}
+
+/// What a simulation says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// Every number.
+    pub report: Report,
+    /// What happens when, in a used step.
+    pub timeline: Timeline,
+}
+
+/// From the end of a launch call to the start of its kernel on an idle device: assumed, from the 5 us or so between
+/// call and start of an empty kernel that micro-benchmarks show, of which the call itself takes half.
+const LAUNCH_LATENCY: Duration = Duration::from_micros(2);
+
+/// From the end of the awaited work to the return of a synchronising call that spins: assumed.
+const WAKE_LATENCY: Duration = Duration::from_micros(3);
+
+/// Simulates `job` on `cluster`.
+///
+/// # Errors
+/// When the trace contradicts itself or the job would hang.
+pub fn predict(
+    job: &JobTrace,
+    cluster: &ClusterSheet,
+    choices: &Choices,
+) -> Result<Prediction, SessionError> {
+    let mut run = RunFacts::of(&job.facts);
+    run.samples_per_step = choices.samples_per_step.or(run.samples_per_step);
+    run.tokens_per_step = choices.tokens_per_step.or(run.tokens_per_step);
+    let device = cluster.device();
+    let provenance = place::provenance(device);
+    let same_device = run.device.is_empty() || run.device == device.name;
+    let memory = memory::memory(job, &run, device, &provenance);
+    let mut report = Report {
+        schema_version: SCHEMA_VERSION,
+        trompe_version: env!("CARGO_PKG_VERSION").to_owned(),
+        job: Job {
+            command: run.command.clone(),
+            directory: run.directory.clone(),
+            exit_code: run.exit_code,
+            records: run.records,
+            ..Job::default()
+        },
+        verdict: verdict::verdict(job, &run, &memory, same_device),
+        cluster: place::cluster(cluster),
+        world_size: job.ranks.len() as u32,
+        ranks_emulated: job.ranks.iter().filter(|rank| rank.emulated).count() as u32,
+        memory,
+        device: place::device(device, &provenance),
+        software: software::software(&job.facts, &run),
+        ..Report::default()
+    };
+    let mut timeline = Timeline::default();
+    if job.templates.iter().any(|template| !template.events.is_empty()) {
+        let simulation = Simulation::new(job, cluster, choices, &Physics::new());
+        let outcome = simulation.run(&simulation.options)?;
+        simulation.fill(&mut report, &outcome, &run)?;
+        if let Some(flops) = &simulation.flops_of(&outcome) {
+            report.flops = flops::usage(flops, simulation.step_seconds(&outcome), device, &provenance);
+        }
+        timeline = outcome.timeline;
+    }
+    notes::write(&mut report, job, &run, choices);
+    report.check().map_err(|error| SessionError::Simulation { reason: error.to_string() })?;
+    Ok(Prediction { report, timeline })
+}
+
+/// A job with its prices, ready to be replayed under several options.
+pub(crate) struct Simulation<'a> {
+    job: &'a JobTrace,
+    cluster: &'a ClusterSheet,
+    choices: &'a Choices,
+    priced: Vec<Vec<pricing::Priced>>,
+    prices: trompe_cluster::Prices,
+    collectives: AlphaBeta,
+    options: Options,
+}
+
+impl<'a> Simulation<'a> {
+    fn new(
+        job: &'a JobTrace,
+        cluster: &'a ClusterSheet,
+        choices: &'a Choices,
+        estimator: &dyn KernelEstimator,
+    ) -> Self {
+        let priced = pricing::price(job, cluster.device(), estimator);
+        let prices = pricing::prices(&priced);
+        let warmup = job.templates.first().map_or(0, |template| template.steps.warmup);
+        let options = Options {
+            host: choices.host.host_time(),
+            calls: host_model::call_costs(&cluster.node.host),
+            launch_latency: LAUNCH_LATENCY,
+            wake_latency: WAKE_LATENCY,
+            timeline: Some((warmup, choices.timeline_steps)),
+            ..Options::default()
+        };
+        let collectives = collectives(cluster);
+        Self { job, cluster, choices, priced, prices, collectives, options }
+    }
+
+    fn run(&self, options: &Options) -> Result<Outcome, SessionError> {
+        trompe_cluster::simulate(self.job, &self.prices, &self.collectives, options)
+            .map_err(|error| SessionError::Simulation { reason: error.to_string() })
+    }
+
+    /// The template of the slowest rank.
+    fn template(&self, outcome: &Outcome) -> &'a RankTemplate {
+        &self.job.templates[self.job.ranks[outcome.slowest].template]
+    }
+
+    /// Whether the run has steps at all; a run that was cut before its first step has only a whole.
+    fn has_steps(&self, outcome: &Outcome) -> bool {
+        let steps = &self.template(outcome).steps;
+        steps.count() > 0 && steps.source != StepSource::WholeRun
+    }
+
+    fn step_seconds(&self, outcome: &Outcome) -> f64 {
+        steps::Mean::of(outcome.slowest_rank()).seconds()
+    }
+
+    fn flops_of(&self, outcome: &Outcome) -> Option<flops::Work> {
+        let template = self.template(outcome);
+        let rank = outcome.slowest_rank();
+        let boundaries = &template.steps.boundaries;
+        if rank.used_count == 0 || !self.has_steps(outcome) {
+            return None;
+        }
+        let range = boundaries[rank.warmup]..boundaries[rank.warmup + rank.used_count];
+        Some(flops::work(template, range).per_step(rank.used_count))
+    }
+
+    /// Everything that one replay (and those of the interval) say.
+    fn fill(&self, report: &mut Report, outcome: &Outcome, run: &RunFacts) -> Result<(), SessionError> {
+        let rank = outcome.slowest_rank();
+        let template = self.template(outcome);
+        let mean = steps::Mean::of(rank);
+        let table = kernels::Table {
+            template,
+            priced: &self.priced[self.job.ranks[outcome.slowest].template],
+            uses: &outcome.operations[self.job.ranks[outcome.slowest].template],
+            steps: rank.used_count,
+        };
+        report.steps = steps::steps(template, rank);
+        report.kernels = table.kernels();
+        report.coverage = table.coverage();
+        report.host = self.host(run, mean.host_seconds(), template, rank.used_count);
+        if self.has_steps(outcome) {
+            report.step_time = Some(interval::step_time(self, outcome)?);
+            report.breakdown = mean.breakdown();
+            report.device_use = Some(mean.device_use());
+            report.communication = Some(steps::communication(self.job, outcome));
+            report.throughput = steps::throughput(self.job, template, run, mean.seconds());
+        }
+        Ok(())
+    }
+
+    fn host(&self, run: &RunFacts, seconds: f64, template: &RankTemplate, used: usize) -> HostModel {
+        let (mode, scale, fixed) = match self.choices.host {
+            HostChoice::Measured => (HostMode::Measured, 1.0, None),
+            HostChoice::Fixed(time) => (HostMode::Fixed, 1.0, Some(time.as_secs_f64() * 1e9)),
+            HostChoice::Scale(factor) => (HostMode::Scale, factor, None),
+            HostChoice::Off => (HostMode::Off, 0.0, None),
+        };
+        let boundaries = &template.steps.boundaries;
+        let events = match (boundaries.get(template.steps.count().saturating_sub(used)), boundaries.last()) {
+            (Some(begin), Some(end)) => end - begin,
+            _ => template.events.len(),
+        };
+        HostModel {
+            mode,
+            recorded_on: run.processor.clone(),
+            scale,
+            fixed_nanoseconds: fixed,
+            seconds_per_step: seconds,
+            calls_per_step: events as f64 / used.max(1) as f64,
+            call_cost_source: host_model::cost_source(&self.cluster.node.host, self.choices.host),
+            emulator_nanoseconds_per_call: self
+                .job
+                .facts
+                .get("emulator.nanoseconds_per_call")
+                .and_then(|text| text.parse().ok()),
+        }
+    }
+}
+
+/// Prices of collectives from the slowest link between the ranks. Worlds of one rank never ask.
+fn collectives(cluster: &ClusterSheet) -> AlphaBeta {
+    let node = &cluster.node;
+    let of = |link: &LinkSheet| AlphaBeta { alpha: link.latency, bytes_per_second: link.bandwidth.0 };
+    match cluster.node_count {
+        0 | 1 => of(&node.peer),
+        _ => of(&node.nic),
+    }
+}

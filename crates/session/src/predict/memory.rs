@@ -1,0 +1,221 @@
+//! Device memory of the job on the simulated device.
+//!
+//! Peaks come from the run: the framework's own allocator ran for real. What depends on the device alone, the CUDA
+//! context, is exchanged for the simulated device's when that is another one than the job saw.
+
+use std::collections::BTreeMap;
+
+use trompe_base::Bytes;
+use trompe_hardware::{DeviceSheet, Provenance};
+use trompe_results::{Charge, Memory, MemoryAxis, MemoryOwner, MemorySample, OwnerKind, RankMemory};
+use trompe_trace::job::{JobTrace, RankTemplate};
+
+use super::place;
+use crate::run_facts::RunFacts;
+
+/// The owner of the context's charge in a trace.
+const CONTEXT: &str = "cuda_context";
+
+/// Memory of every emulated rank.
+pub(super) fn memory(
+    job: &JobTrace,
+    run: &RunFacts,
+    device: &DeviceSheet,
+    provenance: &Provenance,
+) -> Memory {
+    let exchange = Exchange::new(run, device, provenance);
+    let reported = reported_peaks(&job.facts);
+    let ranks: Vec<_> = job
+        .ranks
+        .iter()
+        .enumerate()
+        .filter(|(_, instance)| instance.emulated)
+        .filter_map(|(rank, instance)| Some((rank as u32, job.templates.get(instance.template)?)))
+        .map(|(rank, template)| rank_memory(rank, template, &exchange, reported))
+        .collect();
+    let fullest = ranks.iter().max_by_key(|rank| (rank.total_bytes, std::cmp::Reverse(rank.rank)));
+    Memory {
+        peak_allocated_bytes: ranks.iter().map(|rank| rank.peak_allocated_bytes).max().unwrap_or(0),
+        peak_reserved_bytes: ranks.iter().map(|rank| rank.peak_reserved_bytes).max().unwrap_or(0),
+        total_bytes: fullest.map_or(0, |rank| rank.total_bytes),
+        capacity_bytes: device.memory.total.0,
+        capacity_source: place::source(provenance, "memory.total"),
+        fullest_rank: fullest.map_or(0, |rank| rank.rank),
+        ranks,
+    }
+}
+
+/// The context of the recorded device, and of the simulated one.
+struct Exchange {
+    recorded: Option<u64>,
+    simulated: u64,
+    source: String,
+}
+
+impl Exchange {
+    fn new(run: &RunFacts, device: &DeviceSheet, provenance: &Provenance) -> Self {
+        let recorded = (run.context_bytes > 0 && run.device != device.name).then_some(run.context_bytes);
+        Self {
+            recorded,
+            simulated: device.runtime.context.0,
+            source: place::source(provenance, "runtime.context"),
+        }
+    }
+
+    fn apply(&self, bytes: u64) -> u64 {
+        match self.recorded {
+            Some(recorded) => bytes.saturating_sub(recorded) + self.simulated,
+            None => bytes,
+        }
+    }
+}
+
+fn rank_memory(
+    rank: u32,
+    template: &RankTemplate,
+    exchange: &Exchange,
+    reported: Option<(u64, u64)>,
+) -> RankMemory {
+    let memory = &template.memory;
+    // Without allocator events the framework's own numbers at exit stand in.
+    let allocated = memory.peak_allocated.map_or(reported.map_or(0, |peaks| peaks.0), |bytes| bytes.0);
+    let reserved = memory.peak_reserved.map_or(reported.map_or(0, |peaks| peaks.1), |bytes| bytes.0);
+    let reserved = reserved.max(allocated);
+    let has_context = memory.charges.iter().any(|(owner, _)| owner == CONTEXT);
+    let total = if has_context { exchange.apply(memory.peak_total.0) } else { memory.peak_total.0 };
+    let peak =
+        memory.timeline.iter().max_by_key(|sample| (sample.allocated, std::cmp::Reverse(sample.event)));
+    RankMemory {
+        rank,
+        peak_allocated_bytes: allocated,
+        peak_reserved_bytes: reserved,
+        total_bytes: total.max(reserved),
+        charges: memory.charges.iter().map(|(owner, bytes)| charge(owner, *bytes, exchange)).collect(),
+        axis: MemoryAxis::Event,
+        samples: memory
+            .timeline
+            .iter()
+            .map(|sample| MemorySample {
+                at: sample.event as f64,
+                allocated_bytes: sample.allocated.0,
+                reserved_bytes: sample.reserved.0,
+            })
+            .collect(),
+        step_starts: starts(template).iter().map(|event| *event as f64).collect(),
+        peak_at: peak.map(|sample| sample.event as f64),
+        owners: memory
+            .owners_at_peak
+            .iter()
+            .map(|(owner, bytes)| MemoryOwner {
+                owner: owner.clone(),
+                kind: owner_kind(owner),
+                bytes: bytes.0,
+                allocations: 0,
+            })
+            .collect(),
+        allocations: 0,
+        retries: memory.out_of_memory.len() as u64,
+    }
+}
+
+/// Where each step begins; the last boundary is the end of the last step.
+fn starts(template: &RankTemplate) -> &[usize] {
+    &template.steps.boundaries[..template.steps.count()]
+}
+
+fn charge(owner: &str, bytes: Bytes, exchange: &Exchange) -> Charge {
+    let what = match owner {
+        CONTEXT => "CUDA context".to_owned(),
+        "cublas_workspace" => "cuBLAS workspace".to_owned(),
+        "cudnn_workspace" => "cuDNN workspace".to_owned(),
+        "nccl_buffers" => "NCCL buffers".to_owned(),
+        other => other.replace('_', " "),
+    };
+    let (bytes, source) = if owner == CONTEXT {
+        (exchange.apply(bytes.0), exchange.source.clone())
+    } else {
+        (bytes.0, "charged by the emulated library".to_owned())
+    };
+    Charge { what, bytes, source }
+}
+
+/// What memory that was allocated at `site` is for, as far as the site's name says.
+fn owner_kind(site: &str) -> OwnerKind {
+    let site = site.to_ascii_lowercase();
+    let has = |word: &str| site.contains(word);
+    if has("optimizer") || has("adam") || has("sgd") {
+        OwnerKind::OptimizerState
+    } else if has("accumulategrad") || has("gradient") {
+        OwnerKind::Gradients
+    } else if has("parameter") || has("weight") {
+        OwnerKind::Parameters
+    } else if has("forward") || has("activation") {
+        OwnerKind::Activations
+    } else {
+        OwnerKind::Unknown
+    }
+}
+
+/// Largest `(allocated, reserved)` of any device as the framework said at exit.
+fn reported_peaks(facts: &BTreeMap<String, String>) -> Option<(u64, u64)> {
+    let text = facts.get("torch.memory_peaks")?;
+    let devices: BTreeMap<String, BTreeMap<String, u64>> = serde_json::from_str(text).ok()?;
+    let most = |key: &str| devices.values().filter_map(|device| device.get(key)).max().copied();
+    Some((most("max_memory_allocated")?, most("max_memory_reserved")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use trompe_hardware::resolve;
+    use trompe_trace::job;
+
+    use super::*;
+
+    fn job(charges: &[(&str, u64)], peak: u64) -> JobTrace {
+        let memory = job::Memory {
+            peak_allocated: Some(Bytes(6)),
+            peak_reserved: Some(Bytes(10)),
+            peak_total: Bytes(peak),
+            charges: charges.iter().map(|(owner, bytes)| ((*owner).to_owned(), Bytes(*bytes))).collect(),
+            ..job::Memory::default()
+        };
+        let template = RankTemplate { memory, ..RankTemplate::default() };
+        let rank = job::RankInstance { template: 0, communicators: Vec::new(), emulated: true };
+        JobTrace { templates: vec![template], ranks: vec![rank], ..JobTrace::default() }
+    }
+
+    #[test]
+    fn another_device_has_another_context() {
+        let device = resolve("a100-sxm4-80").unwrap().node.device;
+        let context = device.runtime.context.0;
+        let run = RunFacts { device: "h100-sxm5-80".into(), context_bytes: 100, ..RunFacts::default() };
+        let memory = memory(&job(&[(CONTEXT, 100), ("x_y", 5)], 1000), &run, &device, &Provenance::new());
+        assert_eq!(memory.total_bytes, 900 + context);
+        assert_eq!(memory.ranks[0].charges[0].bytes, context);
+        assert_eq!(memory.ranks[0].charges[1].what, "x y");
+        assert_eq!(memory.capacity_bytes, device.memory.total.0);
+    }
+
+    #[test]
+    fn the_same_device_keeps_its_numbers() {
+        let device = resolve("h100-sxm").unwrap().node.device;
+        let run = RunFacts { device: device.name.clone(), context_bytes: 100, ..RunFacts::default() };
+        let memory = memory(&job(&[(CONTEXT, 100)], 1000), &run, &device, &Provenance::new());
+        assert_eq!((memory.total_bytes, memory.ranks[0].charges[0].bytes), (1000, 100));
+    }
+
+    #[test]
+    fn the_framework_stands_in_where_nothing_was_observed() {
+        let mut job = job(&[], 50);
+        job.templates[0].memory.peak_allocated = None;
+        job.templates[0].memory.peak_reserved = None;
+        let text = r#"{"0":{"max_memory_allocated":20,"max_memory_reserved":30,"memory_allocated":1}}"#;
+        job.facts.insert("torch.memory_peaks".into(), text.into());
+        let device = resolve("h100-sxm").unwrap().node.device;
+        let memory = memory(&job, &RunFacts::default(), &device, &Provenance::new());
+        assert_eq!(
+            (memory.peak_allocated_bytes, memory.peak_reserved_bytes, memory.total_bytes),
+            (20, 30, 50)
+        );
+    }
+}

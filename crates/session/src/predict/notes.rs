@@ -1,0 +1,143 @@
+//! What the user must know before trusting a number.
+
+use trompe_results::{Note, Report, Severity, StepRule};
+use trompe_trace::job::{self, JobTrace};
+
+use super::Choices;
+use crate::host_model::HostChoice;
+use crate::run_facts::RunFacts;
+
+/// Writes the notes, most severe first.
+pub(super) fn write(report: &mut Report, job: &JobTrace, run: &RunFacts, choices: &Choices) {
+    let mut notes: Vec<Note> = job.notes.iter().map(of_trace).collect();
+    notes.extend(
+        run.notes.iter().map(|(code, text, hint)| note(Severity::Info, code, text.clone(), hint.clone())),
+    );
+    notes.extend(other_device(report, run));
+    notes.extend(no_steps(report));
+    notes.extend(fallback(report));
+    notes.extend(survived(job, report));
+    notes.extend(host(report, choices));
+    notes.extend(partial(run, job));
+    // The sort is stable: within a severity the order above stays.
+    notes.sort_by_key(|note| note.severity);
+    notes.dedup();
+    report.notes = notes;
+}
+
+fn note(severity: Severity, code: &str, text: String, action: Option<String>) -> Note {
+    Note { severity, code: code.to_owned(), text, action }
+}
+
+fn of_trace(found: &job::Note) -> Note {
+    let severity = match found.severity {
+        job::Severity::Info => Severity::Info,
+        job::Severity::Warning => Severity::Warning,
+        job::Severity::Error => Severity::Error,
+    };
+    note(severity, "trace", found.text.clone(), found.hint.clone())
+}
+
+/// Which kernels run is decided while the job runs, for the device that it sees.
+fn other_device(report: &Report, run: &RunFacts) -> Option<Note> {
+    if run.device.is_empty() || run.device == report.device.sheet {
+        return None;
+    }
+    let (major, minor) = run.capability;
+    Some(note(
+        Severity::Warning,
+        "other-device",
+        format!(
+            "The trace was recorded for `{}` (compute capability {major}.{minor}): frameworks choose kernels, data \
+             types and workspaces for the device that they see, which on `{}` may be others.",
+            run.device, report.device.sheet
+        ),
+        Some(format!("run the job again with `--cluster {}`", report.device.sheet)),
+    ))
+}
+
+fn no_steps(report: &Report) -> Option<Note> {
+    if report.step_time.is_some() {
+        return None;
+    }
+    let action = "let the job run at least three steps, or name the steps with `--steps`".to_owned();
+    let text = if report.steps.rule == StepRule::WholeRun && report.steps.seen > 0 {
+        "No repeating step was found, so there is no step time; kernels are those of the whole run."
+    } else {
+        "No complete step was seen, so there is no step time."
+    };
+    Some(note(Severity::Warning, "no-steps", text.to_owned(), Some(action)))
+}
+
+fn fallback(report: &Report) -> Option<Note> {
+    let unknown = &report.coverage.unknown_kernels;
+    let seconds: f64 = unknown.iter().map(|kernel| kernel.seconds).sum();
+    let all: f64 = report.coverage.methods.iter().map(|method| method.seconds).sum();
+    if unknown.is_empty() || all <= 0.0 {
+        return None;
+    }
+    let share = seconds / all;
+    let severity = if share > 0.02 { Severity::Warning } else { Severity::Info };
+    let launches: u64 = unknown.iter().map(|kernel| kernel.count).sum();
+    let kernels =
+        if unknown.len() == 1 { "1 kernel".to_owned() } else { format!("{} kernels", unknown.len()) };
+    Some(note(
+        severity,
+        "unknown-kernels",
+        format!(
+            "{kernels} ({launches} launches a step, {:.1} % of the kernel time) of no known family, charged by a \
+             rule of thumb.",
+            share * 100.0
+        ),
+        Some("`report.json` lists them under `coverage.unknown_kernels`, each with its rule".to_owned()),
+    ))
+}
+
+/// Failed allocations after which the job went on.
+fn survived(job: &JobTrace, report: &Report) -> Option<Note> {
+    let failures: usize = job.templates.iter().map(|template| template.memory.out_of_memory.len()).sum();
+    let fits = report.verdict.status == trompe_results::VerdictStatus::Fits;
+    (failures > 0 && fits).then(|| {
+        note(
+            Severity::Warning,
+            "allocation-retries",
+            format!(
+                "The allocator ran out of device memory {failures} times and went on after it had given cached \
+                 memory back; on a real device that costs milliseconds each time."
+            ),
+            Some("reduce the memory need, or set PYTORCH_ALLOC_CONF=expandable_segments:True".to_owned()),
+        )
+    })
+}
+
+fn host(report: &Report, choices: &Choices) -> Option<Note> {
+    if choices.host != HostChoice::Measured || report.step_time.is_none() {
+        return None;
+    }
+    let machine = report.host.recorded_on.as_deref().unwrap_or("this machine's processor");
+    let share = report.device_use.as_ref().map_or(0.0, |usage| usage.host_bound_share);
+    let severity = if share > 0.25 { Severity::Warning } else { Severity::Info };
+    Some(note(
+        severity,
+        "host-time",
+        format!(
+            "Host time was recorded on {machine}; the real host may be faster or slower ({:.0} % of the step waits \
+             for the host).",
+            share * 100.0
+        ),
+        Some("pass `--host scale=FACTOR` when you know how this machine compares".to_owned()),
+    ))
+}
+
+fn partial(run: &RunFacts, job: &JobTrace) -> Option<Note> {
+    let cut = job.templates.iter().any(|template| template.ending == job::Ending::Cut);
+    let failed = !run.command.is_empty() && run.exit_code != Some(0);
+    (cut || failed).then(|| {
+        note(
+            Severity::Warning,
+            "partial-trace",
+            "The trace is not of a whole run: it ends where the command ended, and is kept.".to_owned(),
+            None,
+        )
+    })
+}

@@ -1,0 +1,138 @@
+//! Prices for every distinct operation of a job, and how each is known.
+
+use trompe_base::{Bytes, DType};
+use trompe_cluster::{Price, Prices};
+use trompe_estimate::{Basis, Estimate, KernelEstimator};
+use trompe_hardware::DeviceSheet;
+use trompe_results::{Bound, Method};
+use trompe_trace::descriptor::{Descriptor, Direction, Work};
+use trompe_trace::job::JobTrace;
+
+/// One operation with its price.
+#[derive(Clone, Debug)]
+pub(super) struct Priced {
+    pub(super) price: Price,
+    pub(super) method: Method,
+    pub(super) bound: Option<Bound>,
+    /// Floating-point operations, where known.
+    pub(super) flops: Option<f64>,
+    /// Ideal bytes to and from device memory, where known.
+    pub(super) bytes: Option<f64>,
+    /// What the estimator had to assume.
+    pub(super) note: Option<String>,
+}
+
+/// Prices of all operations by template, in the order of its operations.
+pub(super) fn price(
+    job: &JobTrace,
+    device: &DeviceSheet,
+    estimator: &dyn KernelEstimator,
+) -> Vec<Vec<Priced>> {
+    let one = |descriptor: &Descriptor| priced(descriptor, device, &estimator.estimate(descriptor, device));
+    let templates = job.templates.iter();
+    templates.map(|template| template.operations.iter().map(|o| one(&o.descriptor)).collect()).collect()
+}
+
+/// The same for the replay, which only wants times.
+pub(super) fn prices(priced: &[Vec<Priced>]) -> Prices {
+    Prices { templates: priced.iter().map(|rows| rows.iter().map(|row| row.price).collect()).collect() }
+}
+
+fn priced(descriptor: &Descriptor, device: &DeviceSheet, estimate: &Estimate) -> Priced {
+    let work = work(descriptor);
+    let flops = Some(work.flops.as_f64()).filter(|flops| *flops > 0.0);
+    let bytes = Some(work.bytes().as_f64()).filter(|bytes| *bytes > 0.0);
+    let method = match estimate.basis {
+        Basis::Fallback => Method::Fallback,
+        Basis::Fitted | Basis::Assumed => Method::Physics,
+    };
+    Priced {
+        price: Price { time: estimate.time, low: estimate.low, high: estimate.high },
+        method,
+        bound: bound(descriptor, device, flops, bytes, estimate.time.as_secs_f64()),
+        flops,
+        bytes,
+        note: estimate.note.as_ref().map(|note| note.clone().into_owned()),
+    }
+}
+
+/// What limits an operation: the longer of its arithmetic and its traffic at the device's peaks, unless it takes several
+/// times as long as both, which leaves the fixed cost of running at all.
+fn bound(
+    descriptor: &Descriptor,
+    device: &DeviceSheet,
+    flops: Option<f64>,
+    bytes: Option<f64>,
+    seconds: f64,
+) -> Option<Bound> {
+    const FIXED: f64 = 4.0;
+    if matches!(descriptor, Descriptor::Copy(_)) {
+        return None;
+    }
+    let (matrix, dtype) = match descriptor {
+        Descriptor::Gemm(gemm) if gemm.compute == DType::Tf32 => (true, DType::Tf32),
+        Descriptor::Gemm(gemm) => (true, gemm.a),
+        Descriptor::Convolution(convolution) if convolution.compute == DType::Tf32 => (true, DType::Tf32),
+        Descriptor::Convolution(convolution) => (true, convolution.dtype),
+        Descriptor::Attention(attention) => (true, attention.dtype),
+        Descriptor::Rnn(rnn) => (true, rnn.dtype),
+        _ => (false, DType::F32),
+    };
+    let peak = if matrix { device.matrix_peak(dtype) } else { device.vector_peak(dtype) };
+    let arithmetic = flops.unwrap_or(0.0) / peak.0;
+    let traffic = bytes.unwrap_or(0.0) / device.memory.bandwidth.0;
+    let ideal = arithmetic.max(traffic);
+    if ideal <= 0.0 {
+        return None;
+    }
+    Some(if seconds > FIXED * ideal && seconds < 20e-6 {
+        Bound::Launch
+    } else if arithmetic > traffic {
+        Bound::Compute
+    } else {
+        Bound::Memory
+    })
+}
+
+/// Ideal work of an operation: each operand moved once.
+fn work(descriptor: &Descriptor) -> Work {
+    let flops = descriptor.matmul_flops();
+    let of = |read: u64, written: u64| Work { read: Bytes(read), written: Bytes(written), flops };
+    match descriptor {
+        Descriptor::Gemm(g) => {
+            let size = |dtype: DType| dtype.size();
+            let c = g.m * g.n * g.batch * size(g.c);
+            let operands = g.batch * (g.m * g.k * size(g.a) + g.k * g.n * size(g.b));
+            of(operands + if g.accumulate { c } else { 0 }, c)
+        }
+        Descriptor::Convolution(c) => {
+            let size = c.dtype.size();
+            let pixels = |extent: &[u64]| extent.iter().product::<u64>();
+            let x = c.batch * c.in_channels * pixels(&c.input) * size;
+            let y = c.batch * c.out_channels * pixels(&c.output) * size;
+            let w = c.out_channels * (c.in_channels / c.groups.max(1)) * pixels(&c.kernel) * size;
+            of(x + w, y)
+        }
+        Descriptor::Attention(a) => {
+            let size = a.dtype.size();
+            let q = a.batch * a.heads * a.seq_q * a.head_dim * size;
+            let kv = a.batch * a.kv_heads * a.seq_kv * (a.head_dim + a.head_dim_v) * size;
+            let o = a.batch * a.heads * a.seq_q * a.head_dim_v * size;
+            if a.direction == Direction::Forward { of(q + kv, o) } else { of(q + kv + 2 * o, q + kv) }
+        }
+        Descriptor::Normalization(norm) => norm.work,
+        Descriptor::Softmax(rows) | Descriptor::CrossEntropy(rows) => rows.work,
+        Descriptor::Elementwise(pass) => pass.work,
+        Descriptor::Reduction(reduction) => reduction.work,
+        Descriptor::Embedding(embedding) => embedding.work,
+        Descriptor::Indexing(indexing) => indexing.work,
+        Descriptor::Optimizer(optimizer) => optimizer.work,
+        Descriptor::Sort(sort) => sort.work,
+        Descriptor::Stencil(work) => *work,
+        Descriptor::Triton(triton) => triton.work,
+        Descriptor::Other(other) => other.work,
+        Descriptor::Set(set) => of(0, set.bytes.0),
+        Descriptor::Copy(copy) => of(copy.bytes.0, copy.bytes.0),
+        Descriptor::Rnn(_) => of(0, 0),
+    }
+}
