@@ -20,7 +20,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("report", &["base", "results"]),
     // The emulated GPU.
     ("cuda-abi", &[]),
-    ("device", &["base", "trace", "hardware", "cuda-abi"]),
+    ("device", &["base", "trace", "hardware", "cuda-abi", "fatbin"]),
     ("shim", &["base", "trace", "hardware", "cuda-abi", "device", "fatbin"]),
     // Applications.
     (

@@ -44,7 +44,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// Builds the shim and returns where it lies.
 fn build_shim(release: bool) -> anyhow::Result<PathBuf> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "trompe-shim", "--message-format", "json-render-diagnostics"]);
+    cargo.args([
+        "build",
+        "--quiet",
+        "--package",
+        "trompe-shim",
+        "--message-format",
+        "json-render-diagnostics",
+    ]);
     if release {
         cargo.arg("--release");
     }

@@ -2,9 +2,15 @@
 //!
 //! One file per task.
 
+use std::path::Path;
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
+mod arrows;
+mod bench;
 mod dist;
+mod tidy;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of the workspace")]
@@ -17,10 +23,24 @@ struct Arguments {
 enum Task {
     /// Build the preloaded library and the thin libraries that stand in for CUDA's.
     Dist(dist::Arguments),
+    /// Check the rules of ARCHITECTURE.md and STYLE.md that a program can check.
+    Tidy,
+    /// Run benchmarks: ratios against named baselines in one run.
+    Bench(bench::Arguments),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Arguments::parse().task {
+fn main() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new("."));
+    let done = match Arguments::parse().task {
         Task::Dist(arguments) => dist::run(&arguments),
+        Task::Tidy => tidy::run(root),
+        Task::Bench(arguments) => bench::run(root, &arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

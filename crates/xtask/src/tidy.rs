@@ -123,20 +123,25 @@ fn inherited_lints(tree: &Tree) -> Vec<String> {
 
 fn file_sizes(tree: &Tree) -> Vec<String> {
     let code = |path: &Path| {
-        path.extension().and_then(|e| e.to_str()).is_some_and(|e| matches!(e, "rs" | "py" | "js" | "css" | "cpp"))
+        path.extension()
+            .and_then(|e| e.to_str())
+            .is_some_and(|e| matches!(e, "rs" | "py" | "js" | "css" | "cpp"))
     };
     tree.files
         .iter()
         .filter(|(path, _)| code(path) && !path.iter().any(|part| part == "generated"))
         .filter_map(|(path, text)| {
             let lines = text.lines().count();
-            (lines > HARD_CAP).then(|| format!("{} has {lines} lines; which two rooms is it?", path.display()))
+            (lines > HARD_CAP)
+                .then(|| format!("{} has {lines} lines; which two rooms is it?", path.display()))
         })
         .collect()
 }
 
 fn essays(tree: &Tree) -> Vec<String> {
+    // A module's own tests in a file `tests.rs` beside it need no introduction.
     tree.rust_files()
+        .filter(|(path, _)| path.file_name().is_none_or(|name| name != "tests.rs"))
         .filter(|(_, text)| !text.lines().any(|line| line.starts_with("//!")))
         .map(|(path, _)| format!("{} has no `//!` essay", path.display()))
         .collect()
