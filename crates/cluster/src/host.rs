@@ -75,9 +75,9 @@ impl State<'_> {
                 self.enqueue(global(stream), row, Queued::Record { slot }, scheduler);
             }
             What::Wait { stream, slot } => {
-                if !self.slot_done(rank, slot) {
-                    self.enqueue(global(stream), row, Queued::WaitSlot { slot }, scheduler);
-                }
+                // Also when the recording is done already: what is put on a stream must not depend on how far ahead
+                // of the device the host happens to be.
+                self.enqueue(global(stream), row, Queued::WaitSlot { slot }, scheduler);
             }
             What::SynchronizeSlot { slot } => {
                 if !self.slot_done(rank, slot) {
