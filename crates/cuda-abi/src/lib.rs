@@ -20,6 +20,7 @@
 //! ```
 
 pub mod driver;
+pub mod libraries;
 pub mod pointer;
 pub mod row;
 pub mod runtime;

@@ -162,9 +162,24 @@ libraries! {
         use trompe_cuda_abi::runtime::Address;
         use crate::cuda::error;
     }
-    cublas { for_each_cublas; }
-    cublaslt { for_each_cublaslt; }
-    cudnn { for_each_cudnn; }
+    cublas {
+        for_each_cublas;
+        use trompe_cuda_abi::libraries::BlasError as Error;
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::cublas::{grouped, handle, other, product, solve, transfer, vector};
+    }
+    cublaslt {
+        for_each_cublaslt;
+        use trompe_cuda_abi::libraries::BlasError as Error;
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::cublas::{handle, lt};
+    }
+    cudnn {
+        for_each_cudnn;
+        use trompe_cuda_abi::libraries::DnnStatus as Error;
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::cudnn::{backend, convolution, descriptor, handle, passes, recurrent};
+    }
     cufft { for_each_cufft; }
     cusolver { for_each_cusolver; }
     cusparse { for_each_cusparse; }

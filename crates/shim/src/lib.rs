@@ -22,6 +22,7 @@ mod environment;
 mod export;
 mod failure;
 mod fork;
+mod libs;
 mod log;
 mod process;
 mod sink;
