@@ -91,8 +91,7 @@ pub fn save(job: &JobTrace, path: &Path) -> Result<(), JobFileError> {
 /// # Errors
 /// When the file cannot be read or is not a whole job trace of this version.
 pub fn load(path: &Path) -> Result<JobTrace, JobFileError> {
-    let bytes =
-        std::fs::read(path).map_err(|source| JobFileError::Read { path: path.to_owned(), source })?;
+    let bytes = std::fs::read(path).map_err(|source| JobFileError::Read { path: path.to_owned(), source })?;
     from_bytes(&bytes, path)
 }
 

@@ -1,0 +1,99 @@
+//! CUDA graphs: what is captured, and what a launch expands to.
+//!
+//! While a stream captures, operations on it become nodes and do not run; a stream that waits for an event recorded
+//! in the capture joins it, as CUDA says. Nodes are kept in the order of the calls, which respects every dependency.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use trompe_base::{EventId, StreamId};
+use trompe_trace::job::{Action, Collective};
+
+/// One node of a graph.
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    /// A device operation.
+    Operation(u32),
+    /// A collective.
+    Collective(Collective),
+}
+
+/// Captures in progress and finished.
+#[derive(Debug, Default)]
+pub(crate) struct Captures {
+    capturing: BTreeMap<StreamId, u32>,
+    events: BTreeSet<(EventId, u32)>,
+    event_graphs: BTreeMap<(EventId, u32), u32>,
+    nodes: BTreeMap<u32, Vec<Node>>,
+    executables: BTreeMap<u32, u32>,
+}
+
+impl Captures {
+    pub(crate) fn begin(&mut self, stream: StreamId, graph: u32) {
+        self.capturing.insert(stream, graph);
+        self.nodes.entry(graph).or_default();
+    }
+
+    pub(crate) fn end(&mut self, graph: u32) {
+        self.capturing.retain(|_, owner| *owner != graph);
+        self.event_graphs.retain(|event, owner| {
+            let over = *owner == graph;
+            if over {
+                self.events.remove(event);
+            }
+            !over
+        });
+    }
+
+    pub(crate) fn instantiate(&mut self, graph: u32, executable: u32) {
+        self.executables.insert(executable, graph);
+    }
+
+    /// Takes an operation: a node when its stream captures, otherwise the action that enqueues it.
+    pub(crate) fn node(&mut self, stream: StreamId, node: Node, blocking: bool) -> Action {
+        if let Some(graph) = self.capturing.get(&stream) {
+            self.nodes.entry(*graph).or_default().push(node);
+            return Action::Host;
+        }
+        match node {
+            Node::Operation(operation) => Action::Enqueue { stream, operation, blocking },
+            Node::Collective(collective) => Action::Collective { stream, collective },
+        }
+    }
+
+    /// Whether the recording belongs to a capture.
+    pub(crate) fn record_event(&mut self, stream: StreamId, event: EventId, version: u32) -> bool {
+        let Some(graph) = self.capturing.get(&stream) else { return false };
+        self.events.insert((event, version));
+        self.event_graphs.insert((event, version), *graph);
+        true
+    }
+
+    /// Whether the wait belongs to a capture; the waiting stream joins it.
+    pub(crate) fn wait_event(&mut self, stream: StreamId, event: EventId, version: u32) -> bool {
+        let Some(graph) = self.event_graphs.get(&(event, version)) else { return false };
+        self.capturing.insert(stream, *graph);
+        true
+    }
+
+    /// What launching an executable does, or `None` when its capture was not seen.
+    pub(crate) fn launch(&self, executable: u32, stream: StreamId) -> Option<Vec<Action>> {
+        let nodes = self.executables.get(&executable).and_then(|graph| self.nodes.get(graph))?;
+        let mut actions = Vec::new();
+        let mut operations = Vec::new();
+        for node in nodes {
+            match node {
+                Node::Operation(operation) => operations.push(*operation),
+                Node::Collective(collective) => {
+                    if !operations.is_empty() {
+                        actions.push(Action::Graph { stream, operations: std::mem::take(&mut operations) });
+                    }
+                    actions.push(Action::Collective { stream, collective: collective.clone() });
+                }
+            }
+        }
+        if !operations.is_empty() || actions.is_empty() {
+            actions.push(Action::Graph { stream, operations });
+        }
+        Some(actions)
+    }
+}

@@ -1,0 +1,83 @@
+//! Host times that do not depend on one step's luck.
+//!
+//! The gap before each event is the framework's and the program's own time in this run, on a machine that may have
+//! been interrupted. Steps that do the same things in the same order are laid side by side, and each event gets the
+//! median gap of its position. Steps that differ keep their own gaps, and so do polls, which come as they like.
+//!
+//! Calls that the library only counts (`cudaGetDevice` and its like, 10 to 30 ns each) have no record: their time
+//! stays in the gaps, where it stands for the real calls, which cost about as much.
+
+use std::collections::BTreeMap;
+
+use trompe_base::Duration;
+use trompe_trace::job::{HostEvent, Steps};
+
+/// Replaces gaps by medians over equal steps. `keys[i]` says what event `i` does; zero is a poll.
+pub(crate) fn settle(events: &mut [HostEvent], keys: &[u64], steps: &Steps) {
+    let mut groups: BTreeMap<Vec<u64>, Vec<Vec<usize>>> = BTreeMap::new();
+    for range in steps.boundaries.windows(2).skip(steps.warmup) {
+        let rows: Vec<usize> = (range[0]..range[1]).filter(|row| keys[*row] != 0).collect();
+        let sequence = rows.iter().map(|row| keys[*row]).collect();
+        groups.entry(sequence).or_default().push(rows);
+    }
+    for steps in groups.into_values().filter(|steps| steps.len() > 1) {
+        for position in 0..steps[0].len() {
+            let mut gaps: Vec<_> = steps.iter().map(|rows| events[rows[position]].gap).collect();
+            let median = median(&mut gaps);
+            for rows in &steps {
+                events[rows[position]].gap = median;
+            }
+        }
+    }
+}
+
+/// The middle value, or the mean of the two.
+fn median(values: &mut [Duration]) -> Duration {
+    values.sort_unstable();
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        return values[middle];
+    }
+    let sum = values[middle - 1].as_picos().saturating_add(values[middle].as_picos());
+    Duration::from_picos(sum / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use trompe_base::ThreadIndex;
+    use trompe_trace::job::{Action, CallClass};
+
+    use super::*;
+
+    fn check(gaps: &[u64], keys: &[u64], boundaries: &[usize], warmup: usize, expect: &[u64]) {
+        let event = |us: &u64| HostEvent {
+            thread: ThreadIndex(0),
+            gap: Duration::from_micros(*us),
+            call: CallClass::Launch,
+            site: 0,
+            action: Action::Host,
+        };
+        let mut events: Vec<_> = gaps.iter().map(event).collect();
+        let steps = Steps { boundaries: boundaries.to_vec(), warmup, ..Steps::default() };
+        settle(&mut events, keys, &steps);
+        let settled: Vec<_> = events.iter().map(|e| e.gap.as_picos() / 1_000_000).collect();
+        assert_eq!(settled, expect);
+    }
+
+    #[test]
+    fn equal_steps_share_their_medians() {
+        // A warm-up step, three equal ones of which one was interrupted, and one that differs.
+        check(
+            &[90, 90, 10, 20, 10, 500, 12, 22, 7, 8],
+            &[1, 2, 1, 2, 1, 2, 1, 2, 1, 3],
+            &[0, 2, 4, 6, 8, 10],
+            1,
+            &[90, 90, 10, 22, 10, 22, 10, 22, 7, 8],
+        );
+    }
+
+    #[test]
+    fn polls_do_not_break_the_alignment() {
+        check(&[10, 1, 20, 30, 40], &[1, 0, 2, 1, 2], &[0, 3, 5], 0, &[20, 1, 30, 20, 30]);
+    }
+}

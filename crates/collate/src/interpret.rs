@@ -1,0 +1,342 @@
+//! From raw records to the events and operations of a job trace.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hasher as _;
+
+use siphasher::sip::SipHasher13;
+use trompe_base::{Bytes, Duration, KernelId, StreamId};
+use trompe_trace::descriptor::{Copy, Descriptor, Set};
+use trompe_trace::job::{Action, CallClass, Collective, HostEvent, Launch, Operation, Phase};
+use trompe_trace::reader::Names;
+use trompe_trace::record::{self, CollectiveKind, Record};
+
+use crate::capture::{Captures, Node};
+use crate::classify::{self, Kernel, Library};
+use crate::direction::direction;
+use crate::intern::{Operations, Sites};
+use crate::kernel::{Name, Parameters, short};
+use crate::memory::Live;
+use crate::operator::{Context, Frame};
+use crate::short_name;
+use crate::walk::{RawEvent, Walk};
+
+/// What the events of one process become.
+#[derive(Debug, Default)]
+pub(crate) struct Interpreted {
+    /// Distinct operations.
+    pub operations: Operations,
+    /// Distinct sites.
+    pub sites: Sites,
+    /// Events; gaps are this run's own.
+    pub events: Vec<HostEvent>,
+    /// For each event a hash of what it does, equal in repeated steps; zero for polls, which repeat as they like.
+    pub keys: Vec<u64>,
+    /// For each event of the walk its first event here, and one entry more for the end.
+    pub rows: Vec<usize>,
+    /// Slots of communicators: the process's ids in order of first use.
+    pub slots: Vec<u32>,
+    /// Launches per kernel that no family claimed.
+    pub unclaimed: BTreeMap<String, u64>,
+    /// Launches of graphs that were never captured in this trace.
+    pub unknown_graphs: u64,
+}
+
+/// Interprets all events of a walk.
+pub(crate) fn interpret<'a>(walk: &Walk<'a>, names: &'a Names<'a>) -> Interpreted {
+    let mut interpreter = Interpreter {
+        walk,
+        names,
+        kernels: HashMap::new(),
+        captures: Captures::default(),
+        live: Live::default(),
+        out: Interpreted::default(),
+    };
+    let mut memory = walk.memory.iter().peekable();
+    for (at, event) in walk.events.iter().enumerate() {
+        while let Some(change) = memory.next_if(|change| change.at <= at) {
+            interpreter.live.apply(&change.record);
+        }
+        let row = interpreter.out.events.len();
+        interpreter.out.rows.push(row);
+        interpreter.event(event);
+    }
+    let end = interpreter.out.events.len();
+    interpreter.out.rows.push(end);
+    interpreter.out
+}
+
+struct Interpreter<'w, 'a> {
+    walk: &'w Walk<'a>,
+    names: &'a Names<'a>,
+    kernels: HashMap<KernelId, Name>,
+    captures: Captures,
+    live: Live,
+    out: Interpreted,
+}
+
+/// What a record does, before captures are sorted out.
+enum Effect {
+    Node(StreamId, Node, bool),
+    Action(Action),
+}
+
+impl<'a> Interpreter<'_, 'a> {
+    fn event(&mut self, event: &RawEvent<'a>) {
+        let frames: &[Frame<'a>] = &self.walk.frames;
+        let range = event.frame.and_then(|row| frames[row].range).or(event.mark).unwrap_or("");
+        let context = Context::new(frames, event.frame);
+        let site = self.out.sites.row(context.name(), range, event.phase);
+        let call = class(&event.record);
+        let actions = match self.effect(event, &context, range) {
+            Effect::Node(stream, node, blocking) => vec![self.captures.node(stream, node, blocking)],
+            Effect::Action(action) => vec![action],
+        };
+        let actions = match &event.record {
+            Record::GraphLaunch { executable, stream, .. } => self.launch_graph(*executable, *stream),
+            _ => actions,
+        };
+        let mut gap = Duration::from_picos((self.names.clock.length_nanos(event.gap) * 1e3) as u64);
+        let mut class = call;
+        for action in actions {
+            self.out.keys.push(self.key(&action, class));
+            self.out.events.push(HostEvent { thread: event.thread, gap, call: class, site, action });
+            // A graph that holds collectives is several actions of one call.
+            gap = Duration::ZERO;
+            class = CallClass::None;
+        }
+    }
+
+    fn effect(&mut self, event: &RawEvent<'a>, context: &Context<'_, 'a>, range: &str) -> Effect {
+        let host = Effect::Action(Action::Host);
+        match &event.record {
+            Record::EventRecord { event, version, stream, .. } => {
+                if self.captures.record_event(*stream, *event, *version) {
+                    return host;
+                }
+                Effect::Action(Action::RecordEvent { stream: *stream, event: *event, version: *version })
+            }
+            Record::StreamWaitEvent { stream, event, version, .. } => {
+                if *version == u32::MAX || self.captures.wait_event(*stream, *event, *version) {
+                    return host;
+                }
+                Effect::Action(Action::WaitEvent { stream: *stream, event: *event, version: *version })
+            }
+            Record::EventSynchronize { event, version, .. } if *version != u32::MAX => {
+                Effect::Action(Action::SynchronizeEvent { event: *event, version: *version })
+            }
+            Record::StreamSynchronize { stream, .. } => {
+                Effect::Action(Action::SynchronizeStream { stream: *stream })
+            }
+            Record::DeviceSynchronize { device, .. } => {
+                Effect::Action(Action::SynchronizeDevice { device: device.0 })
+            }
+            // cudaFree waits for the device; the stream-ordered and the virtual-memory calls do not.
+            Record::Free { api, device, .. } if self.symbol(*api) == "cudaFree" => {
+                Effect::Action(Action::SynchronizeDevice { device: device.0 })
+            }
+            Record::CaptureBegin { stream, graph } => {
+                self.captures.begin(*stream, *graph);
+                host
+            }
+            Record::CaptureEnd { graph, .. } => {
+                self.captures.end(*graph);
+                host
+            }
+            Record::GraphInstantiate { graph, executable } => {
+                self.captures.instantiate(*graph, *executable);
+                host
+            }
+            Record::Collective { stream, collective, .. } => {
+                let collective = self.collective(collective);
+                Effect::Node(*stream, Node::Collective(collective), false)
+            }
+            record => match self.operation(record, context, event.phase, range) {
+                Some((stream, operation, blocking)) => {
+                    let row = self.out.operations.row(operation);
+                    Effect::Node(stream, Node::Operation(row), blocking)
+                }
+                None => host,
+            },
+        }
+    }
+
+    /// The device operation that a record enqueues.
+    fn operation(
+        &mut self,
+        record: &Record<'a>,
+        context: &Context<'_, 'a>,
+        phase: Phase,
+        range: &str,
+    ) -> Option<(StreamId, Operation, bool)> {
+        let library = |api: u16, descriptor: Descriptor| {
+            let name = self.symbol(api).to_owned();
+            let short_name = short_name::of(&descriptor, &name);
+            let direction = direction(&descriptor, phase, range);
+            Operation { name, short_name, descriptor, direction, launch: None }
+        };
+        Some(match record {
+            Record::Launch { .. } => return self.launch(record, context, phase, range),
+            Record::Gemm { api, stream, gemm } => {
+                (*stream, library(*api, Descriptor::Gemm(gemm.clone())), false)
+            }
+            Record::Convolution { api, stream, convolution } => {
+                (*stream, library(*api, Descriptor::Convolution(convolution.clone())), false)
+            }
+            Record::Attention { api, stream, attention } => {
+                (*stream, library(*api, Descriptor::Attention(attention.clone())), false)
+            }
+            Record::Rnn { api, stream, rnn } => (*stream, library(*api, Descriptor::Rnn(rnn.clone())), false),
+            Record::Library { api, stream, read, written, detail } => {
+                let call = Library { symbol: self.symbol(*api), read: *read, written: *written };
+                let descriptor = classify::library(call, context);
+                let mut operation = library(*api, descriptor);
+                if !detail.is_empty() {
+                    operation.short_name = format!("{} {}", operation.short_name, short_name::brief(detail));
+                }
+                (*stream, operation, false)
+            }
+            Record::Copy { api, stream, copy, blocking } => {
+                (*stream, library(*api, copied(*copy)), *blocking)
+            }
+            Record::Set { api, stream, bytes, .. } => {
+                (*stream, library(*api, Descriptor::Set(Set { bytes: Bytes(*bytes) })), false)
+            }
+            Record::HostFunction { api, stream } => {
+                let nothing =
+                    trompe_trace::descriptor::Other { work: Default::default(), blocks: 0, threads: 0 };
+                (*stream, library(*api, Descriptor::Other(nothing)), false)
+            }
+            _ => return None,
+        })
+    }
+
+    fn launch(
+        &mut self,
+        record: &Record<'a>,
+        context: &Context<'_, 'a>,
+        phase: Phase,
+        range: &str,
+    ) -> Option<(StreamId, Operation, bool)> {
+        let Record::Launch { kernel: id, stream, grid, block, shared, parameters, .. } = record else {
+            return None;
+        };
+        let announced = self.names.kernels.get(id);
+        let mangled = announced.map_or("unnamed kernel", |kernel| kernel.name);
+        let name = self.kernels.entry(*id).or_insert_with(|| Name::parse(mangled));
+        let sizes = announced.map_or(&[][..], |kernel| &kernel.parameters);
+        let (registers, fixed) = announced.map_or((0, 0), |kernel| (kernel.registers, kernel.static_shared));
+        let launch = Launch { grid: *grid, block: *block, shared: shared.saturating_add(fixed), registers };
+        let kernel = Kernel {
+            name,
+            parameters: Parameters::new(sizes, parameters),
+            grid: *grid,
+            block: *block,
+            shared: launch.shared,
+            registers,
+            from_module: announced.is_some_and(|kernel| kernel.from_module),
+            context,
+            allocation: &self.live,
+        };
+        let descriptor = classify::describe(&kernel);
+        let short_name = short::short_name(name);
+        if matches!(descriptor, Descriptor::Other(_)) {
+            *self.out.unclaimed.entry(short_name.clone()).or_default() += 1;
+        }
+        let direction = direction(&descriptor, phase, range);
+        let operation =
+            Operation { name: name.mangled.clone(), short_name, descriptor, direction, launch: Some(launch) };
+        Some((*stream, operation, false))
+    }
+
+    fn collective(&mut self, call: &record::Collective) -> Collective {
+        let slot = self.out.slots.iter().position(|id| *id == call.communicator).unwrap_or_else(|| {
+            self.out.slots.push(call.communicator);
+            self.out.slots.len() - 1
+        });
+        let ranks = self.walk.communicators.get(&call.communicator).map_or(1, |c| u64::from(c.size));
+        let own = call.count * call.dtype.size();
+        let bytes = match call.kind {
+            CollectiveKind::AllGather
+            | CollectiveKind::ReduceScatter
+            | CollectiveKind::AllToAll
+            | CollectiveKind::Gather
+            | CollectiveKind::Scatter => own * ranks,
+            _ => own,
+        };
+        Collective {
+            kind: call.kind,
+            communicator: slot as u32,
+            sequence: call.sequence,
+            bytes: Bytes(bytes),
+            dtype: call.dtype,
+            peer: call.peer,
+            group: call.group,
+        }
+    }
+
+    fn launch_graph(&mut self, executable: u32, stream: StreamId) -> Vec<Action> {
+        self.captures.launch(executable, stream).unwrap_or_else(|| {
+            self.out.unknown_graphs += 1;
+            vec![Action::Host]
+        })
+    }
+
+    fn symbol(&self, api: u16) -> &'a str {
+        let name = self.names.apis.get(&u32::from(api)).copied().unwrap_or("unnamed function");
+        name.split('/').nth(1).unwrap_or(name)
+    }
+
+    /// Event versions, collective numbers and the sizes that vary with the data are left out.
+    fn key(&self, action: &Action, call: CallClass) -> u64 {
+        let mut hasher = SipHasher13::new();
+        let (kind, stream, row) = match action {
+            Action::Enqueue { stream, operation, blocking } => {
+                (1 + u8::from(*blocking), stream.0, *operation)
+            }
+            Action::Collective { stream, collective } => (3, stream.0, collective.kind as u32),
+            Action::RecordEvent { stream, .. } => (4, stream.0, 0),
+            Action::WaitEvent { stream, .. } => (5, stream.0, 0),
+            Action::SynchronizeEvent { .. } => (6, 0, 0),
+            Action::SynchronizeStream { stream } => (7, stream.0, 0),
+            Action::SynchronizeDevice { .. } => (8, 0, 0),
+            Action::Graph { stream, operations } => (9, stream.0, operations.len() as u32),
+            Action::Host if call == CallClass::Synchronize => return 0,
+            Action::Host => (10, 0, 0),
+        };
+        hasher.write(&[kind, call as u8]);
+        hasher.write_u32(stream);
+        if kind <= 2 {
+            let operation = &self.out.operations.list[row as usize];
+            hasher.write(operation.name.as_bytes());
+            hasher.write(operation.descriptor.family().as_bytes());
+        } else {
+            hasher.write_u32(row);
+        }
+        hasher.finish().max(1)
+    }
+}
+
+fn copied(copy: Copy) -> Descriptor {
+    Descriptor::Copy(copy)
+}
+
+const fn class(record: &Record<'_>) -> CallClass {
+    match record {
+        Record::Launch { .. } | Record::HostFunction { .. } => CallClass::Launch,
+        Record::Gemm { .. }
+        | Record::Convolution { .. }
+        | Record::Attention { .. }
+        | Record::Rnn { .. }
+        | Record::Library { .. } => CallClass::LibraryLaunch,
+        Record::Collective { .. } => CallClass::Collective,
+        Record::Copy { .. } | Record::Set { .. } => CallClass::Copy,
+        Record::EventRecord { .. } | Record::StreamWaitEvent { .. } => CallClass::Event,
+        Record::EventSynchronize { .. }
+        | Record::EventQuery { .. }
+        | Record::StreamSynchronize { .. }
+        | Record::DeviceSynchronize { .. } => CallClass::Synchronize,
+        Record::Malloc { .. } | Record::Free { .. } | Record::Call { .. } => CallClass::Memory,
+        Record::GraphLaunch { .. } => CallClass::Graph,
+        _ => CallClass::None,
+    }
+}

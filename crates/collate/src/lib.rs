@@ -1,0 +1,158 @@
+//! Worker traces of a job → one job trace.
+//!
+//! What it does, in order, for each process: one pass in time order that finds events, operators and memory
+//! ([`walk`]); interpretation of each event, where kernel launches become descriptors ([`interpret`], [`classify`])
+//! and CUDA graphs are expanded ([`capture`]); steps ([`steps`]) and robust host times ([`host_time`]); memory
+//! ([`memory`]); then all processes together ([`ranks`]).
+//!
+//! What it is not: it prices nothing, knows no cluster and does no I/O: files are read and written by
+//! `trompe-trace`. Equal traces give equal job traces.
+//!
+//! Invariants: nothing of the trace is lost silently (what is not understood is named in a note); any trace that can
+//! be read at all gives a result, damaged ones too.
+
+mod capture;
+mod classify;
+mod direction;
+mod host_time;
+mod intern;
+mod interpret;
+mod kernel;
+mod memory;
+mod notes;
+mod operator;
+mod ranks;
+mod samples;
+mod short_name;
+mod steps;
+mod walk;
+
+use std::collections::BTreeMap;
+
+use trompe_trace::job::{Ending, JobTrace, Note, RankTemplate};
+use trompe_trace::reader::{Names, WorkerTrace};
+
+pub use steps::{StepBoundary, StepsOverride};
+
+/// What the user may decide.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How steps are found.
+    pub steps: StepsOverride,
+}
+
+/// Why there is no job trace.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CollateError {
+    /// Nothing in the traces ever used a device.
+    #[error(
+        "none of the {processes} recorded processes did any work on a GPU; the job has to use CUDA (for example `model.to(\"cuda\")`)"
+    )]
+    NoDeviceWork {
+        /// Worker traces looked at.
+        processes: usize,
+    },
+}
+
+/// Facts that are structured data of their own and only needed here.
+const INNER_FACTS: [&str; 2] = ["torch.memory_stats", "torch.memory_peaks"];
+
+/// Makes the job trace of a job from the worker traces of its processes.
+///
+/// Processes without device work (launchers, data loaders) are left out.
+///
+/// # Errors
+/// When no process did device work.
+pub fn collate(traces: &[WorkerTrace], options: &Options) -> Result<JobTrace, CollateError> {
+    let mut working: Vec<&WorkerTrace> = traces.iter().filter(|trace| walk::has_device_work(trace)).collect();
+    working.sort_by_key(|trace| trace.pid());
+    if working.is_empty() {
+        return Err(CollateError::NoDeviceWork { processes: traces.len() });
+    }
+    let mut job = JobTrace::default();
+    let mut processes = Vec::new();
+    for trace in working {
+        let names = Names::collect(trace);
+        let (process, notes) = process(trace, &names, options);
+        let about = format!("rank {}: ", process.rank);
+        let several = traces.len() > 1 && process.world > 1;
+        job.notes.extend(notes.into_iter().map(|note| if several { prefixed(note, &about) } else { note }));
+        if job.facts.is_empty() || process.rank == 0 {
+            job.facts = facts(&names);
+        }
+        processes.push(process);
+    }
+    let folded = ranks::fold(processes);
+    job.notes.extend(folded.notes);
+    job.notes.extend(notes::unsupported(&folded.templates));
+    job.notes.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| a.cmp(b)));
+    job.notes.dedup();
+    (job.templates, job.ranks, job.communicators) = (folded.templates, folded.ranks, folded.communicators);
+    Ok(job)
+}
+
+fn prefixed(note: Note, about: &str) -> Note {
+    Note { text: format!("{about}{}", note.text), ..note }
+}
+
+fn facts(names: &Names<'_>) -> BTreeMap<String, String> {
+    let kept = names.meta.iter().filter(|(key, _)| !INNER_FACTS.contains(key));
+    kept.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+/// Interprets one process.
+fn process<'a>(
+    trace: &'a WorkerTrace,
+    names: &'a Names<'a>,
+    options: &Options,
+) -> (ranks::Process, Vec<Note>) {
+    let walk = walk::walk(trace, names);
+    let mut found = interpret::interpret(&walk, names);
+    let mut notes = notes::about(&walk, names, &found);
+
+    let marks: Vec<_> = walk.marks.iter().map(|mark| mark.moved(&found.rows)).collect();
+    let optimizer_ends: Vec<_> = walk.optimizer_ends.iter().map(|at| found.rows[*at]).collect();
+    let evidence = steps::Evidence {
+        events: &found.events,
+        keys: &found.keys,
+        operations: &found.operations.list,
+        marks: &marks,
+        optimizer_ends: &optimizer_ends,
+    };
+    let (mut steps, about_steps) = steps::steps(evidence, &options.steps);
+    samples::fill(&mut steps, &walk.frames, &found.rows);
+    host_time::settle(&mut found.events, &found.keys, &steps);
+    let (memory, about_memory) = memory::memory(&walk, names, &found.rows);
+    notes.extend(about_steps);
+    notes.extend(about_memory);
+
+    let mut calls: Vec<(String, u64)> = walk
+        .calls
+        .iter()
+        .map(|(api, calls)| (api_name(names, *api), *calls))
+        .filter(|(_, n)| *n > 0)
+        .collect();
+    calls.sort();
+    let slots = found.slots.iter().filter_map(|id| walk.communicators.get(id).cloned()).collect();
+    let template = RankTemplate {
+        operations: found.operations.list,
+        sites: found.sites.list,
+        streams: walk.streams.into_values().collect(),
+        events: found.events,
+        steps,
+        memory,
+        calls,
+        ending: if names.ended { Ending::Orderly } else { Ending::Cut },
+    };
+    let rank = ranks::environment(names, "RANK").unwrap_or(0);
+    let world = ranks::environment(names, "WORLD_SIZE").unwrap_or(1);
+    (ranks::Process { rank, world, template, slots }, notes)
+}
+
+fn api_name(names: &Names<'_>, api: u16) -> String {
+    names
+        .apis
+        .get(&u32::from(api))
+        .map_or_else(|| format!("unknown/{api}/unknown"), |name| (*name).to_owned())
+}

@@ -1,0 +1,213 @@
+//! Where the steps of a run are.
+//!
+//! In order of trust: what the user says; the end of each optimizer step; ranges that the program marks; the period
+//! of the operation sequence. When none is found, the whole run is one step.
+//!
+//! Several optimizer steps may make one iteration (two networks trained in turn): when the steps repeat with a
+//! period, that many are taken together. The first steps of a run do more than the later ones (optimizer states,
+//! library tuning, allocator growth): they are warm-up, and are told by their different sequence of operations.
+
+mod period;
+mod warmup;
+
+use std::hash::Hasher as _;
+
+use siphasher::sip::SipHasher13;
+use trompe_trace::descriptor::Descriptor;
+use trompe_trace::job::{Action, HostEvent, Note, Operation, Severity, StepSource, Steps};
+
+use crate::intern::without_numbers;
+use crate::walk::Mark;
+
+/// How the user wants the steps to be found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepsOverride {
+    /// Where steps begin and end.
+    pub boundary: StepBoundary,
+    /// Leading steps to leave out; `None` finds out.
+    pub warmup: Option<usize>,
+}
+
+/// Where steps begin and end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StepBoundary {
+    /// Found without help.
+    #[default]
+    Automatic,
+    /// The run consists of this many equal steps, whatever comes before the first.
+    Count(usize),
+    /// Each range (or instant mark) whose text contains this is a step.
+    Marker(String),
+    /// The whole run is one step.
+    WholeRun,
+}
+
+/// What steps are found from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Evidence<'e, 'a> {
+    /// Events of the job trace.
+    pub events: &'e [HostEvent],
+    /// What each event does; zero for polls.
+    pub keys: &'e [u64],
+    /// Operations that the events name.
+    pub operations: &'e [Operation],
+    /// Marked ranges, in events of the job trace.
+    pub marks: &'e [Mark<'a>],
+    /// Ends of optimizer steps, in events of the job trace.
+    pub optimizer_ends: &'e [usize],
+}
+
+/// Finds the steps.
+pub(crate) fn steps(evidence: Evidence<'_, '_>, wish: &StepsOverride) -> (Steps, Vec<Note>) {
+    let mut notes = Vec::new();
+    let found = match &wish.boundary {
+        StepBoundary::WholeRun => None,
+        StepBoundary::Count(count) => {
+            let found = period::boundaries(evidence, Some(*count));
+            if found.is_none() {
+                notes.push(not_found(
+                    &format!("no {count} equal steps"),
+                    "the steps were looked for without that",
+                ));
+            }
+            found.map(|b| (b, StepSource::User)).or_else(|| automatic(evidence))
+        }
+        StepBoundary::Marker(text) => {
+            let found = marked(evidence, |mark| mark.contains(text.as_str()), 1);
+            if found.is_none() {
+                notes.push(not_found(
+                    &format!("no mark with `{text}`"),
+                    "the steps were looked for without that",
+                ));
+            }
+            found.map(|b| (b, StepSource::User)).or_else(|| automatic(evidence))
+        }
+        StepBoundary::Automatic => automatic(evidence),
+    };
+    let (boundaries, source) =
+        found.unwrap_or_else(|| (vec![0, evidence.events.len()], StepSource::WholeRun));
+    let count = boundaries.len().saturating_sub(1);
+    let warmup = match wish.warmup {
+        Some(skip) if skip < count => skip,
+        Some(skip) => {
+            let text = format!("{skip} steps were to be skipped, the run has {count}");
+            let hint = Some("the last step is reported".to_owned());
+            notes.push(Note { severity: Severity::Warning, text, hint });
+            count.saturating_sub(1)
+        }
+        None => warmup::count(evidence, &boundaries),
+    };
+    if wish.boundary != StepBoundary::WholeRun {
+        notes.extend(doubts(source, count));
+    }
+    (Steps { boundaries, warmup, source, ..Steps::default() }, notes)
+}
+
+fn not_found(what: &str, hint: &str) -> Note {
+    let text = format!("{what} found in the trace");
+    Note { severity: Severity::Warning, text, hint: Some(hint.to_owned()) }
+}
+
+/// What makes the steps less trustworthy.
+fn doubts(source: StepSource, count: usize) -> Option<Note> {
+    let (text, hint) = match (source, count) {
+        (StepSource::WholeRun, _) => (
+            "no steps were found: the whole run, initialisation included, is taken as one step",
+            "run several training steps, or mark them with torch.cuda.nvtx.range_push(\"step\")",
+        ),
+        (_, 1) => (
+            "the run has one step, which includes initialisation and warm-up",
+            "run three steps or more for a dependable step time",
+        ),
+        (_, 2) => (
+            "the run has two steps, and only the second counts: its host time cannot be checked against others",
+            "run five steps or more for a dependable step time",
+        ),
+        _ => return None,
+    };
+    Some(Note { severity: Severity::Warning, text: text.to_owned(), hint: Some(hint.to_owned()) })
+}
+
+fn automatic(evidence: Evidence<'_, '_>) -> Option<(Vec<usize>, StepSource)> {
+    if !evidence.optimizer_ends.is_empty() {
+        return Some((optimizer(evidence), StepSource::Optimizer));
+    }
+    if let Some(boundaries) = marked(evidence, names_a_step, 2) {
+        return Some((boundaries, StepSource::Marker));
+    }
+    period::boundaries(evidence, None).map(|boundaries| (boundaries, StepSource::Period))
+}
+
+/// Steps end with the optimizer's; several optimizers that take turns make one step together.
+fn optimizer(evidence: Evidence<'_, '_>) -> Vec<usize> {
+    let mut ends = evidence.optimizer_ends.to_vec();
+    ends.dedup();
+    let mut boundaries = vec![0];
+    boundaries.extend(ends.iter().filter(|end| **end > 0));
+    let hashes: Vec<u64> = boundaries.windows(2).map(|w| sequence_hash(evidence, w[0], w[1])).collect();
+    let period = repetition(&hashes);
+    if period > 1 {
+        // Count back from the last: what does not fill a step at the start is warm-up anyway.
+        let keep: Vec<usize> = boundaries.iter().rev().step_by(period).copied().collect();
+        boundaries = keep.into_iter().rev().collect();
+        if boundaries[0] != 0 {
+            boundaries.insert(0, 0);
+        }
+    }
+    boundaries
+}
+
+/// The smallest period (up to 8) with which the last half of the steps, at least two periods, repeats and of which
+/// no smaller one explains the steps; 1 when there is none.
+fn repetition(hashes: &[u64]) -> usize {
+    let tail = &hashes[hashes.len() / 3..];
+    (1..=8.min(tail.len() / 2))
+        .find(|period| tail.iter().zip(&tail[*period..]).all(|(a, b)| a == b))
+        .unwrap_or(1)
+}
+
+/// What a range of events does.
+fn sequence_hash(evidence: Evidence<'_, '_>, begin: usize, end: usize) -> u64 {
+    let mut hasher = SipHasher13::new();
+    for key in evidence.keys[begin..end].iter().filter(|key| **key != 0) {
+        hasher.write_u64(*key);
+    }
+    hasher.finish()
+}
+
+/// Whether a mark's text names a training step.
+fn names_a_step(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let word = |w: &str| text.split(|c: char| !c.is_ascii_alphabetic()).any(|part| part == w);
+    (word("step") || word("iteration") || word("iter") || text.starts_with("profilerstep"))
+        && !text.starts_with("optimizer.")
+}
+
+/// Steps from marks: the text (counters dropped) that occurs most often among those wanted, at least `least` times.
+fn marked(evidence: Evidence<'_, '_>, wanted: impl Fn(&str) -> bool, least: usize) -> Option<Vec<usize>> {
+    let mut texts: std::collections::BTreeMap<String, Vec<Mark<'_>>> = std::collections::BTreeMap::new();
+    for mark in evidence.marks.iter().filter(|mark| wanted(mark.text)) {
+        texts.entry(without_numbers(mark.text)).or_default().push(*mark);
+    }
+    let (_, marks) =
+        texts.into_iter().max_by_key(|(text, marks)| (marks.len(), std::cmp::Reverse(text.clone())))?;
+    if marks.len() < least {
+        return None;
+    }
+    let mut boundaries: Vec<usize> = marks.iter().map(|mark| mark.begin).collect();
+    // The last step ends with its range; an instant mark's with the next, or the run.
+    let last = marks.last()?;
+    boundaries.push(if last.end > last.begin { last.end } else { evidence.events.len() });
+    boundaries.dedup();
+    (boundaries.len() > 1).then_some(boundaries)
+}
+
+/// Whether an event enqueues a parameter update.
+fn updates_parameters(evidence: Evidence<'_, '_>, row: usize) -> bool {
+    match &evidence.events[row].action {
+        Action::Enqueue { operation, .. } => {
+            matches!(evidence.operations[*operation as usize].descriptor, Descriptor::Optimizer(_))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,282 @@
+//! One pass over a worker trace in time order.
+//!
+//! Records of all threads are merged by their begin. Host time is taken from the threads that enqueue device work
+//! (the program and the autograd engine, which take turns): the time that no record covers between two events is the
+//! framework's and the program's own. Threads that only poll or pin memory (watchdogs, data loaders, profilers) are
+//! not part of that timeline; what they do to the allocator still counts for memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use trompe_base::{DeviceIndex, StreamId, ThreadIndex};
+use trompe_trace::job::{Phase, Stream};
+use trompe_trace::reader::{Entry, Names, WorkerTrace};
+use trompe_trace::record::{MarkerKind, Record};
+
+use crate::operator::{Begin, Frame, FrameKind, Stack, is_optimizer_step};
+
+/// Something that the host did, not yet interpreted.
+#[derive(Clone, Debug)]
+pub(crate) struct RawEvent<'a> {
+    /// Who.
+    pub thread: ThreadIndex,
+    /// Ticks of uncovered host time before it.
+    pub gap: u64,
+    /// What.
+    pub record: Record<'a>,
+    /// Innermost open frame.
+    pub frame: Option<usize>,
+    /// Outermost mark of the program that is open on the thread.
+    pub mark: Option<&'a str>,
+    /// Part of the step.
+    pub phase: Phase,
+}
+
+/// A record about memory and the number of events before it.
+#[derive(Clone, Debug)]
+pub(crate) struct MemoryEvent<'a> {
+    /// Events before it.
+    pub at: usize,
+    /// The record.
+    pub record: Record<'a>,
+    /// Innermost open frame.
+    pub frame: Option<usize>,
+    /// Part of the step.
+    pub phase: Phase,
+}
+
+/// A range that the program marks, in events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark<'a> {
+    /// Text.
+    pub text: &'a str,
+    /// Events before its begin.
+    pub begin: usize,
+    /// Events before its end.
+    pub end: usize,
+}
+
+impl Mark<'_> {
+    /// The same range in other events: `rows[i]` is the new number of event `i`, with one more entry for the end.
+    pub(crate) fn moved(self, rows: &[usize]) -> Self {
+        Self { begin: rows[self.begin], end: rows[self.end], ..self }
+    }
+}
+
+/// A communicator as one process announced it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RawCommunicator {
+    /// Equal on all members.
+    pub identity: u64,
+    /// Members.
+    pub size: u32,
+    /// This process's place.
+    pub rank: u32,
+    /// Global ranks; empty when not known.
+    pub members: Vec<u32>,
+}
+
+/// What one pass finds.
+#[derive(Debug, Default)]
+pub(crate) struct Walk<'a> {
+    /// Events of the host timeline.
+    pub events: Vec<RawEvent<'a>>,
+    /// Operators.
+    pub frames: Vec<Frame<'a>>,
+    /// Allocator events, driver allocations and charges, of all threads.
+    pub memory: Vec<MemoryEvent<'a>>,
+    /// Ranges of the program.
+    pub marks: Vec<Mark<'a>>,
+    /// Events before the end of each optimizer step.
+    pub optimizer_ends: Vec<usize>,
+    /// Streams.
+    pub streams: BTreeMap<StreamId, Stream>,
+    /// Communicators by the process's own id.
+    pub communicators: BTreeMap<u32, RawCommunicator>,
+    /// Calls per API id.
+    pub calls: BTreeMap<u16, u64>,
+    /// Records lost: reason and number.
+    pub dropped: BTreeMap<&'a str, u64>,
+}
+
+/// Whether a record puts work on a device.
+pub(crate) const fn enqueues(record: &Record<'_>) -> bool {
+    matches!(
+        record,
+        Record::Launch { .. }
+            | Record::Gemm { .. }
+            | Record::Convolution { .. }
+            | Record::Attention { .. }
+            | Record::Rnn { .. }
+            | Record::Library { .. }
+            | Record::Collective { .. }
+            | Record::Copy { .. }
+            | Record::Set { .. }
+            | Record::HostFunction { .. }
+            | Record::GraphLaunch { .. }
+    )
+}
+
+/// Whether a record becomes an event of the host timeline.
+const fn is_event(record: &Record<'_>) -> bool {
+    enqueues(record)
+        || matches!(
+            record,
+            Record::EventRecord { .. }
+                | Record::StreamWaitEvent { .. }
+                | Record::EventSynchronize { .. }
+                | Record::EventQuery { .. }
+                | Record::StreamSynchronize { .. }
+                | Record::DeviceSynchronize { .. }
+                | Record::Malloc { .. }
+                | Record::Free { .. }
+                | Record::CaptureBegin { .. }
+                | Record::CaptureEnd { .. }
+                | Record::GraphInstantiate { .. }
+        )
+}
+
+/// Whether the trace has any device work.
+pub(crate) fn has_device_work(trace: &WorkerTrace) -> bool {
+    trace.entries().any(|entry| enqueues(&entry.record))
+}
+
+/// Walks over a trace.
+pub(crate) fn walk<'a>(trace: &'a WorkerTrace, names: &Names<'a>) -> Walk<'a> {
+    let entries = trace.sorted();
+    let workers: BTreeSet<u32> = entries.iter().filter(|e| enqueues(&e.record)).map(|e| e.thread).collect();
+    let mut walker = Walker {
+        names,
+        cursor: entries.iter().find(|e| workers.contains(&e.thread)).map_or(0, |e| e.stamp.begin),
+        ..Walker::new(names)
+    };
+    for entry in entries {
+        let working = workers.contains(&entry.thread);
+        walker.take(entry, working);
+    }
+    walker.finish()
+}
+
+#[derive(Default)]
+struct Thread<'a> {
+    stack: Stack,
+    marks: Vec<(&'a str, usize)>,
+}
+
+struct Walker<'n, 'a> {
+    names: &'n Names<'a>,
+    found: Walk<'a>,
+    threads: BTreeMap<u32, (ThreadIndex, Thread<'a>)>,
+    /// End of the latest record of a working thread, in ticks.
+    cursor: u64,
+    /// Uncovered ticks since the latest event.
+    gap: u64,
+}
+
+impl<'n, 'a> Walker<'n, 'a> {
+    fn new(names: &'n Names<'a>) -> Self {
+        Self { names, found: Walk::default(), threads: BTreeMap::new(), cursor: 0, gap: 0 }
+    }
+
+    fn take(&mut self, entry: Entry<'a>, working: bool) {
+        if working {
+            self.gap += entry.stamp.begin.saturating_sub(self.cursor);
+            self.cursor = self.cursor.max(entry.stamp.begin + u64::from(entry.stamp.ticks));
+        }
+        let next = ThreadIndex(self.threads.len() as u32);
+        let (index, thread) = self.threads.entry(entry.thread).or_insert_with(|| (next, Thread::default()));
+        let at = self.found.events.len();
+        let frame = thread.stack.top();
+        let phase = thread.stack.phase(&self.found.frames);
+        match entry.record {
+            Record::OperatorBegin { name, scope, sequence, values, .. } => {
+                let name = self.names.operators.get(&name).copied().unwrap_or("unnamed operator");
+                thread
+                    .stack
+                    .push(Begin { name, scope, sequence, inputs: values, at }, &mut self.found.frames);
+            }
+            Record::OperatorEnd { values } => {
+                if let Some(row) = thread.stack.pop(values, &mut self.found.frames) {
+                    self.found.close(row, at);
+                }
+            }
+            Record::Marker { kind, text } => match kind {
+                MarkerKind::Push => thread.marks.push((text, at)),
+                MarkerKind::Pop => {
+                    if let Some((text, begin)) = thread.marks.pop() {
+                        self.found.marks.push(Mark { text, begin, end: at });
+                    }
+                }
+                MarkerKind::Instant => self.found.marks.push(Mark { text, begin: at, end: at }),
+            },
+            record => {
+                if matches!(
+                    record,
+                    Record::Allocator { .. }
+                        | Record::Malloc { .. }
+                        | Record::Free { .. }
+                        | Record::Charge { .. }
+                ) {
+                    self.found.memory.push(MemoryEvent { at, record: record.clone(), frame, phase });
+                }
+                if working && (is_event(&record) || pins_memory(&record, self.names)) {
+                    let mark = thread.marks.first().map(|(text, _)| *text);
+                    let gap = std::mem::take(&mut self.gap);
+                    let thread = *index;
+                    self.found.events.push(RawEvent { thread, gap, record, frame, mark, phase });
+                } else {
+                    self.found.announce(record);
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> Walk<'a> {
+        let mut found = self.found;
+        let end = found.events.len();
+        // Ranges that were never closed (a cut trace) end with the trace.
+        for (_, thread) in self.threads.into_values() {
+            found.marks.extend(thread.marks.into_iter().map(|(text, begin)| Mark { text, begin, end }));
+        }
+        found.marks.sort_by_key(|mark| (mark.begin, std::cmp::Reverse(mark.end)));
+        found
+    }
+}
+
+/// Whether a plain call reserves page-locked memory, which costs the host as much as device memory does.
+fn pins_memory(record: &Record<'_>, names: &Names<'_>) -> bool {
+    let Record::Call { api, .. } = record else { return false };
+    let name = names.apis.get(&u32::from(*api)).copied().unwrap_or_default();
+    ["/cudaHostAlloc/", "/cudaMallocHost/", "/cudaHostRegister/", "/cudaFreeHost/"]
+        .iter()
+        .any(|n| name.contains(n))
+}
+
+impl<'a> Walk<'a> {
+    /// A frame has ended; `at` events were before that.
+    fn close(&mut self, row: usize, at: usize) {
+        let frame = &self.frames[row];
+        if frame.kind == FrameKind::Range {
+            self.marks.push(Mark { text: frame.name, begin: frame.begin, end: at });
+        }
+        let nested = frame.parent.is_some_and(|p| self.frames[p].phase == Phase::Optimizer);
+        if is_optimizer_step(frame.name) && !nested {
+            self.optimizer_ends.push(at);
+        }
+    }
+
+    fn announce(&mut self, record: Record<'a>) {
+        match record {
+            Record::Stream { id, device: DeviceIndex(device), priority, kind } => {
+                self.streams.insert(id, Stream { id, device, priority, kind });
+            }
+            Record::Communicator { id, identity, size, rank, members, .. } => {
+                let members = members.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+                let members = members.collect();
+                self.communicators.insert(id, RawCommunicator { identity, size, rank, members });
+            }
+            Record::ApiCount { api, calls } => *self.calls.entry(api).or_default() += calls,
+            Record::Dropped { records, reason } => *self.dropped.entry(reason).or_default() += records,
+            _ => {}
+        }
+    }
+}
