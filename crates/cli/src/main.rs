@@ -1,3 +1,29 @@
-//! The `trompe` program.
+//! The `trompe` program: command line in, `session` calls, text out.
+//!
+//! What it is not: it decides nothing about a job. One file per command; [`terminal`] knows colours and widths, and
+//! [`failure`] how errors look. Exit codes: of `run`, the job's own; otherwise 0, or 2 for what the user must mend.
 
-fn main() {}
+mod arguments;
+mod commands;
+mod failure;
+mod progress;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Run(arguments) => commands::run::run(*arguments),
+        Command::Simulate(arguments) => commands::simulate::run(&arguments),
+        Command::Trace(arguments) => commands::trace::run(&arguments.command),
+        Command::Report(arguments) => commands::report::run(&arguments),
+        Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Gpus(arguments) => commands::gpus::run(&arguments),
+    };
+    result.unwrap_or_else(|error| failure::show(&error))
+}

@@ -42,16 +42,22 @@ registry! {
     /// Devices that the job may see, as on real hardware.
     CUDA_VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES", User,
         "devices of the emulated node that the job may see, as on real hardware";
+    /// C++ compiler.
+    CXX = "CXX", User, "the C++ compiler that builds the observer; else `c++`, `g++` or `clang++`";
     /// Home folder; used for the cache when `XDG_CACHE_HOME` is not set.
     HOME = "HOME", User, "the cache is `$HOME/.cache/trompe` when `XDG_CACHE_HOME` is not set";
     /// Search path of the dynamic linker.
     LD_LIBRARY_PATH = "LD_LIBRARY_PATH", Both, "trompe puts the folder of its CUDA libraries in front";
     /// Libraries loaded before all others.
     LD_PRELOAD = "LD_PRELOAD", Both, "trompe puts its preloaded library in front";
+    /// Colours off.
+    NO_COLOR = "NO_COLOR", User, "any value: no colours";
     /// Search path of programs.
     PATH = "PATH", Both, "where the command is looked for; trompe puts a folder with its `nvidia-smi` in front";
     /// Search path of Python modules.
     PYTHONPATH = "PYTHONPATH", Both, "trompe puts the folder of its Python hook in front";
+    /// Kind of terminal.
+    TERM = "TERM", User, "`dumb`: no colours";
     /// Pretended node.
     TROMPE_CONFIG = "TROMPE_CONFIG", Trompe, "JSON file that describes the pretended node to the preloaded library";
     /// Kernel database.

@@ -98,7 +98,7 @@ pub enum SessionError {
         source: io::Error,
     },
     /// No room.
-    #[error("the disk that holds `{}` is full: {free_mib} MiB are free", path.display())]
+    #[error("No space left on the disk of `{}`: {free_mib} MiB are free", path.display())]
     DiskFull {
         /// The file or folder.
         path: PathBuf,

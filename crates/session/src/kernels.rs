@@ -38,7 +38,7 @@ pub fn provide(
     };
     let libraries = libraries(torch).map_err(|error| failed(error.to_string()))?;
     let key = extract::key(&libraries, arch).map_err(|error| failed(error.to_string()))?;
-    let path = cache.join(format!("kernels-{arch}-{key:032x}.db"));
+    let path = file(cache, arch, key);
     if KernelDb::load(&path).is_ok() {
         return Ok(path);
     }
@@ -48,6 +48,11 @@ pub fn provide(
         return Err(failed("they hold no device code".to_owned()));
     }
     Ok(path)
+}
+
+/// Where the database of the libraries with this key lies.
+pub(crate) fn file(cache: &Path, arch: SmArch, key: u128) -> PathBuf {
+    cache.join(format!("kernels-{arch}-{key:032x}.db"))
 }
 
 /// The shared libraries of a PyTorch installation, in order of name.

@@ -33,8 +33,8 @@ pub struct Emulation {
     pub programs: Option<PathBuf>,
     /// JSON file of the pretended node.
     pub config: PathBuf,
-    /// Folder for the worker traces.
-    pub traces: PathBuf,
+    /// Folder for the worker traces; `None`: nothing is recorded.
+    pub traces: Option<PathBuf>,
     /// Kernel database.
     pub kernel_db: Option<PathBuf>,
     /// Whether framework operators are recorded.
@@ -52,9 +52,9 @@ impl Emulation {
             in_front(env::PYTHONPATH, &self.hook),
             (env::TROMPE_CONFIG, self.config.clone().into()),
             (env::TROMPE_RECORD_OPS, OsString::from(if self.record_operators { "1" } else { "0" })),
-            (env::TROMPE_TRACE_DIR, self.traces.clone().into()),
         ];
         variables.extend(self.programs.as_deref().map(|folder| in_front(env::PATH, folder)));
+        variables.extend(self.traces.clone().map(|path| (env::TROMPE_TRACE_DIR, path.into())));
         variables.extend(self.kernel_db.clone().map(|path| (env::TROMPE_KERNEL_DB, path.into())));
         variables.sort();
         variables

@@ -12,9 +12,12 @@
 //! what follows is the same for a run and for a kept trace.
 
 pub mod cache;
+pub mod catalogue;
 pub mod clock;
+mod collating;
 mod descendants;
 pub mod disk;
+pub mod doctor;
 pub mod env;
 mod error;
 pub mod hook;
@@ -22,12 +25,19 @@ pub mod host_model;
 pub mod install;
 pub mod kernels;
 pub mod launch;
+mod machine;
 pub mod output;
 pub mod predict;
+mod programs;
 mod progress;
 pub mod python;
+pub mod reports;
+pub mod run;
 mod run_facts;
+pub mod simulate;
+pub mod traces;
 
+pub use collating::{BadStepChoice, StepChoice};
 pub use error::SessionError;
 pub use host_model::HostChoice;
 pub use predict::{Choices, Prediction, predict};

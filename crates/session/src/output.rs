@@ -46,8 +46,6 @@ pub struct Layout {
     pub job_trace: PathBuf,
     /// The cluster that was simulated.
     pub cluster: PathBuf,
-    /// What is known of the run beside the trace.
-    pub run: PathBuf,
     /// The traces of the job's processes.
     pub workers: PathBuf,
 }
@@ -62,13 +60,12 @@ impl Layout {
             timeline: folder.join("timeline.json"),
             job_trace: folder.join("job.trace"),
             cluster: folder.join("cluster.json"),
-            run: folder.join("run.json"),
             workers: folder.join("workers"),
         }
     }
 
-    fn files(&self) -> [&Path; 6] {
-        [&self.report_html, &self.report_json, &self.timeline, &self.job_trace, &self.cluster, &self.run]
+    fn files(&self) -> [&Path; 5] {
+        [&self.report_html, &self.report_json, &self.timeline, &self.job_trace, &self.cluster]
     }
 }
 
@@ -125,7 +122,7 @@ impl OutputFolder {
     /// Removes what an earlier run left and makes the folder for the worker traces.
     ///
     /// # Errors
-    /// When something cannot be removed or made, or there is no room for a trace.
+    /// When something cannot be removed or made.
     pub fn clear(&self) -> Result<(), SessionError> {
         let layout = self.layout();
         for path in layout.files() {
@@ -134,8 +131,7 @@ impl OutputFolder {
         let workers = &layout.workers;
         forgive_missing(fs::remove_dir_all(workers))
             .map_err(|source| SessionError::writing(workers, source))?;
-        fs::create_dir_all(workers).map_err(|source| SessionError::writing(workers, source))?;
-        self.check_room()
+        fs::create_dir_all(workers).map_err(|source| SessionError::writing(workers, source))
     }
 
     /// Whether there is room for a small trace.

@@ -3,8 +3,6 @@
 //! Peaks come from the run: the framework's own allocator ran for real. What depends on the device alone, the CUDA
 //! context, is exchanged for the simulated device's when that is another one than the job saw.
 
-use std::collections::BTreeMap;
-
 use trompe_base::Bytes;
 use trompe_hardware::{DeviceSheet, Provenance};
 use trompe_results::{Charge, Memory, MemoryAxis, MemoryOwner, MemorySample, OwnerKind, RankMemory};
@@ -24,14 +22,13 @@ pub(super) fn memory(
     provenance: &Provenance,
 ) -> Memory {
     let exchange = Exchange::new(run, device, provenance);
-    let reported = reported_peaks(&job.facts);
     let ranks: Vec<_> = job
         .ranks
         .iter()
         .enumerate()
         .filter(|(_, instance)| instance.emulated)
         .filter_map(|(rank, instance)| Some((rank as u32, job.templates.get(instance.template)?)))
-        .map(|(rank, template)| rank_memory(rank, template, &exchange, reported))
+        .map(|(rank, template)| rank_memory(rank, template, &exchange))
         .collect();
     let fullest = ranks.iter().max_by_key(|rank| (rank.total_bytes, std::cmp::Reverse(rank.rank)));
     Memory {
@@ -70,17 +67,10 @@ impl Exchange {
     }
 }
 
-fn rank_memory(
-    rank: u32,
-    template: &RankTemplate,
-    exchange: &Exchange,
-    reported: Option<(u64, u64)>,
-) -> RankMemory {
+fn rank_memory(rank: u32, template: &RankTemplate, exchange: &Exchange) -> RankMemory {
     let memory = &template.memory;
-    // Without allocator events the framework's own numbers at exit stand in.
-    let allocated = memory.peak_allocated.map_or(reported.map_or(0, |peaks| peaks.0), |bytes| bytes.0);
-    let reserved = memory.peak_reserved.map_or(reported.map_or(0, |peaks| peaks.1), |bytes| bytes.0);
-    let reserved = reserved.max(allocated);
+    let allocated = memory.peak_allocated.map_or(0, |bytes| bytes.0);
+    let reserved = memory.peak_reserved.map_or(0, |bytes| bytes.0).max(allocated);
     let has_context = memory.charges.iter().any(|(owner, _)| owner == CONTEXT);
     let total = if has_context { exchange.apply(memory.peak_total.0) } else { memory.peak_total.0 };
     let peak =
@@ -139,29 +129,21 @@ fn charge(owner: &str, bytes: Bytes, exchange: &Exchange) -> Charge {
     Charge { what, bytes, source }
 }
 
-/// What memory that was allocated at `site` is for, as far as the site's name says.
-fn owner_kind(site: &str) -> OwnerKind {
-    let site = site.to_ascii_lowercase();
-    let has = |word: &str| site.contains(word);
-    if has("optimizer") || has("adam") || has("sgd") {
-        OwnerKind::OptimizerState
-    } else if has("accumulategrad") || has("gradient") {
-        OwnerKind::Gradients
-    } else if has("parameter") || has("weight") {
-        OwnerKind::Parameters
-    } else if has("forward") || has("activation") {
-        OwnerKind::Activations
-    } else {
-        OwnerKind::Unknown
+/// What memory is for, as far as its owner says (`aten::linear, forward`: operator and phase).
+///
+/// Tensors made while nothing is computed, such as a model moved to the device, may be parameters or inputs: nothing is
+/// claimed about them.
+fn owner_kind(owner: &str) -> OwnerKind {
+    const MAKERS: [&str; 4] = ["aten::to", "aten::_to_copy", "aten::empty", "outside of operators"];
+    match owner.rsplit_once(", ") {
+        Some((_, "optimizer")) => OwnerKind::OptimizerState,
+        Some((_, "backward")) => OwnerKind::Gradients,
+        Some((_, "recompute")) => OwnerKind::Activations,
+        Some((operator, "forward")) if !MAKERS.iter().any(|maker| operator.starts_with(maker)) => {
+            OwnerKind::Activations
+        }
+        _ => OwnerKind::Unknown,
     }
-}
-
-/// Largest `(allocated, reserved)` of any device as the framework said at exit.
-fn reported_peaks(facts: &BTreeMap<String, String>) -> Option<(u64, u64)> {
-    let text = facts.get("torch.memory_peaks")?;
-    let devices: BTreeMap<String, BTreeMap<String, u64>> = serde_json::from_str(text).ok()?;
-    let most = |key: &str| devices.values().filter_map(|device| device.get(key)).max().copied();
-    Some((most("max_memory_allocated")?, most("max_memory_reserved")?))
 }
 
 #[cfg(test)]
@@ -202,20 +184,5 @@ mod tests {
         let run = RunFacts { device: device.name.clone(), context_bytes: 100, ..RunFacts::default() };
         let memory = memory(&job(&[(CONTEXT, 100)], 1000), &run, &device, &Provenance::new());
         assert_eq!((memory.total_bytes, memory.ranks[0].charges[0].bytes), (1000, 100));
-    }
-
-    #[test]
-    fn the_framework_stands_in_where_nothing_was_observed() {
-        let mut job = job(&[], 50);
-        job.templates[0].memory.peak_allocated = None;
-        job.templates[0].memory.peak_reserved = None;
-        let text = r#"{"0":{"max_memory_allocated":20,"max_memory_reserved":30,"memory_allocated":1}}"#;
-        job.facts.insert("torch.memory_peaks".into(), text.into());
-        let device = resolve("h100-sxm").unwrap().node.device;
-        let memory = memory(&job, &RunFacts::default(), &device, &Provenance::new());
-        assert_eq!(
-            (memory.peak_allocated_bytes, memory.peak_reserved_bytes, memory.total_bytes),
-            (20, 30, 50)
-        );
     }
 }

@@ -18,7 +18,6 @@ pub(super) fn write(report: &mut Report, job: &JobTrace, run: &RunFacts, choices
     notes.extend(fallback(report));
     notes.extend(survived(job, report));
     notes.extend(host(report, choices));
-    notes.extend(partial(run, job));
     // The sort is stable: within a severity the order above stays.
     notes.sort_by_key(|note| note.severity);
     notes.dedup();
@@ -127,17 +126,4 @@ fn host(report: &Report, choices: &Choices) -> Option<Note> {
         ),
         Some("pass `--host scale=FACTOR` when you know how this machine compares".to_owned()),
     ))
-}
-
-fn partial(run: &RunFacts, job: &JobTrace) -> Option<Note> {
-    let cut = job.templates.iter().any(|template| template.ending == job::Ending::Cut);
-    let failed = !run.command.is_empty() && run.exit_code != Some(0);
-    (cut || failed).then(|| {
-        note(
-            Severity::Warning,
-            "partial-trace",
-            "The trace is not of a whole run: it ends where the command ended, and is kept.".to_owned(),
-            None,
-        )
-    })
 }

@@ -1,0 +1,207 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use trompe_session::{HostChoice, StepChoice};
+
+/// Predicts what a deep-learning training job will do on a GPU cluster, without any GPU.
+#[derive(Debug, Parser)]
+#[command(name = "trompe", version, propagate_version = true, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a training command on pretended GPUs and predict its step time and memory.
+    Run(Box<RunArguments>),
+    /// Simulate a kept trace again, on other hardware or with another host model.
+    Simulate(SimulateArguments),
+    /// Look into traces.
+    Trace(TraceArguments),
+    /// Print the report of an output folder again.
+    Report(ReportArguments),
+    /// Check the installation: what was found, what is missing, how to mend it.
+    Doctor(DoctorArguments),
+    /// List the devices and nodes that can be simulated.
+    Gpus(GpusArguments),
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  trompe run -- python train.py --batch 8
+  trompe run --cluster a100-80 --out a100 -- python train.py
+  trompe run --host scale=0.6 --steps skip=3 -- ./train.sh
+
+The job's output folder then holds report.html, report.json, timeline.json (for Perfetto), job.trace and workers/.
+trompe's exit code is that of the command; 2 when the command could not be started.";
+
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub(crate) struct RunArguments {
+    /// Device, node or cluster to pretend: a name of `trompe gpus`, with counts as in `dgx-h100:4` or `h100-sxm:8x4`, or
+    /// a .toml file.
+    #[arg(long, value_name = "SPEC", default_value = "h100-sxm")]
+    pub(crate) cluster: String,
+    /// Folder for the report and the trace.
+    #[arg(long, value_name = "DIR", default_value = "trompe-out")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) model: ModelArguments,
+    /// Where the steps are: N (so many equal steps), skip=K (leave out the first K as warm-up), or marker=NAME (each NVTX
+    /// range NAME is a step); found without help when not given.
+    #[arg(long, value_name = "STEPS", default_value = "auto", hide_default_value = true)]
+    pub(crate) steps: StepChoice,
+    /// Record device calls only, not the framework operators and shapes around them.
+    #[arg(long)]
+    pub(crate) no_record_ops: bool,
+    #[command(flatten)]
+    pub(crate) existing: ExistingArguments,
+    /// The command to run, as you would without trompe.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// How a trace is simulated.
+#[derive(Debug, Args)]
+pub(crate) struct ModelArguments {
+    /// How the host program's time passes: measured (recorded on this machine), scale=F (recorded, times F), fixed=T
+    /// (T for each launch, as in fixed=44us), or off.
+    #[arg(long, value_name = "MODEL", default_value = "measured")]
+    pub(crate) host: HostChoice,
+    /// Samples that one step processes on one rank, when the trace does not show it.
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) samples_per_step: Option<f64>,
+    /// Tokens that one step processes on one rank, when the trace does not show it.
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) tokens_per_step: Option<f64>,
+}
+
+/// What to do when the output folder exists.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ExistingArguments {
+    /// Keep an earlier report: write to DIR-2, DIR-3, … when DIR exists.
+    #[arg(long, conflicts_with = "force")]
+    pub(crate) keep: bool,
+    /// Write to DIR even if it was not made by trompe; files of other names stay.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  trompe simulate trompe-out --cluster a100-80
+  trompe simulate trompe-out --host off
+  trompe simulate trompe-out --cluster b200 --out b200";
+
+#[derive(Debug, Args)]
+#[command(after_help = SIMULATE_EXAMPLES)]
+pub(crate) struct SimulateArguments {
+    /// Output folder of a run, or a job.trace.
+    #[arg(value_name = "DIR")]
+    pub(crate) trace: PathBuf,
+    /// Simulate on this device, node or cluster instead of the recorded one.
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) cluster: Option<String>,
+    #[command(flatten)]
+    pub(crate) model: ModelArguments,
+    /// Folder for the new report; only printed when not given.
+    #[arg(long, value_name = "DIR2")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) existing: ExistingArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceArguments {
+    #[command(subcommand)]
+    pub(crate) command: TraceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Print the records of a trace in order of time.
+    Show(ShowArguments),
+    /// Print sums over a trace.
+    Stats(StatsArguments),
+}
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  trompe trace show trompe-out --kind gemm --limit 20
+  trompe trace show trompe-out/job.trace | less
+Columns of a worker trace: time and length in microseconds, thread, kind, what happened (indented by operator).";
+
+#[derive(Debug, Args)]
+#[command(after_help = SHOW_EXAMPLES)]
+pub(crate) struct ShowArguments {
+    /// A .trompe or job.trace file, or the output folder of a run (its worker traces).
+    pub(crate) path: PathBuf,
+    /// Stop after so many lines.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Only records of this kind.
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArguments {
+    /// A .trompe or job.trace file, or the output folder of a run (all of its traces).
+    pub(crate) path: PathBuf,
+    /// Rows of each table.
+    #[arg(long, value_name = "N", default_value_t = 15)]
+    pub(crate) limit: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// Output folder, or a report.json.
+    #[arg(value_name = "DIR", default_value = "trompe-out")]
+    pub(crate) path: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// The Python interpreter of the job; the first one on PATH when not given.
+    #[arg(long, value_name = "PYTHON")]
+    pub(crate) python: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GpusArguments {
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("it must be a positive number".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_the_dashes_is_the_command() {
+        let parsed =
+            Arguments::parse_from(["trompe", "run", "--host", "off", "--", "python", "x.py", "--host", "a"]);
+        let Command::Run(run) = parsed.command else { panic!("{parsed:?}") };
+        assert_eq!(run.model.host, HostChoice::Off);
+        assert_eq!(run.command, ["python", "x.py", "--host", "a"]);
+    }
+}

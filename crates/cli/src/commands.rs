@@ -1,0 +1,63 @@
+//! One file per command.
+
+pub(crate) mod doctor;
+pub(crate) mod gpus;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod simulate;
+pub(crate) mod trace;
+
+use std::io::Write;
+use std::path::Path;
+
+use trompe_session::output::{Existing, Layout};
+use trompe_session::{Choices, Prediction};
+
+use crate::arguments::{ExistingArguments, ModelArguments};
+use crate::terminal;
+
+impl From<ExistingArguments> for Existing {
+    fn from(arguments: ExistingArguments) -> Self {
+        match (arguments.keep, arguments.force) {
+            (true, _) => Self::Keep,
+            (_, true) => Self::Force,
+            _ => Self::Replace,
+        }
+    }
+}
+
+impl From<&ModelArguments> for Choices {
+    fn from(arguments: &ModelArguments) -> Self {
+        Self {
+            host: arguments.host,
+            samples_per_step: arguments.samples_per_step,
+            tokens_per_step: arguments.tokens_per_step,
+            ..Self::default()
+        }
+    }
+}
+
+/// Prints a report, and the names of the files that hold more.
+fn show(prediction: &Prediction, written: Option<&Layout>) -> anyhow::Result<()> {
+    let mut text = format!("\n{}", trompe_report::text(&prediction.report, terminal::style()));
+    if let Some(layout) = written {
+        text.push('\n');
+        for path in [&layout.report_html, &layout.report_json, &layout.timeline] {
+            text.push_str(&format!("{}\n", nearby(path).display()));
+        }
+    }
+    print(&text)
+}
+
+/// Writes to standard output; a reader that has gone away (`| head`) is no error.
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A path relative to the current folder where it lies below it.
+fn nearby(path: &Path) -> &Path {
+    std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path)
+}

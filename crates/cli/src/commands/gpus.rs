@@ -1,0 +1,51 @@
+//! `trompe gpus`.
+
+use std::process::ExitCode;
+
+use trompe_session::catalogue::{self, DeviceRow, NodeRow};
+
+use crate::arguments::GpusArguments;
+use crate::commands;
+
+pub(crate) fn run(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
+    let (devices, nodes) = catalogue::list()?;
+    let text = if arguments.json {
+        let all = serde_json::json!({ "devices": devices, "nodes": nodes });
+        format!("{}\n", serde_json::to_string_pretty(&all)?)
+    } else {
+        table(&devices, &nodes)
+    };
+    commands::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(devices: &[DeviceRow], nodes: &[NodeRow]) -> String {
+    let mut text = format!(
+        "{:<18} {:>10} {:>10} {:>14} {:>5} {:>5} {:>10}  other names\n",
+        "device", "memory", "bandwidth", "bf16 tensor", "sm", "SMs", "NVLink"
+    );
+    for row in devices {
+        let nvlink =
+            if row.nvlink > 0.0 { format!("{:.0} GB/s", row.nvlink / 1e9) } else { "–".to_owned() };
+        text.push_str(&format!(
+            "{:<18} {:>6.1} GiB {:>5.2} TB/s {:>7.0} TFLOP/s {:>5} {:>5} {nvlink:>10}  {}\n",
+            row.name,
+            row.memory_bytes as f64 / f64::from(1 << 30),
+            row.bandwidth / 1e12,
+            row.tensor_peak / 1e12,
+            row.capability,
+            row.multiprocessors,
+            row.aliases.join(", ")
+        ));
+    }
+    text.push_str(&format!("\n{:<18} {:<28} processor\n", "node", "devices"));
+    for row in nodes {
+        let devices = format!("{} × {}", row.devices, row.device);
+        text.push_str(&format!("{:<18} {devices:<28} {}\n", row.name, row.processor));
+    }
+    text.push_str(
+        "\nUse a name with --cluster: `h100-sxm` is one device, `h100-sxm:8` a node with eight, `dgx-h100:4` four \
+         nodes,\n`h100-sxm:8x4` four nodes of eight, `my.toml` a sheet of your own. NVLink is one direction.\n",
+    );
+    text
+}

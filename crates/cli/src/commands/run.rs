@@ -1,0 +1,39 @@
+//! `trompe run`.
+
+use std::process::ExitCode;
+
+use trompe_session::run::{self, Request};
+
+use crate::arguments::RunArguments;
+use crate::progress::Shown;
+use crate::{commands, failure};
+
+pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
+    let request = Request {
+        choices: (&arguments.model).into(),
+        command: arguments.command,
+        cluster: arguments.cluster,
+        out: arguments.out,
+        existing: arguments.existing.into(),
+        steps: arguments.steps,
+        record_operators: !arguments.no_record_ops,
+    };
+    let mut progress = Shown::new();
+    let finished = run::run(&request, &mut progress)?;
+    progress.clear();
+    if let Some(prediction) = &finished.prediction {
+        let written = finished.problems.is_empty().then_some(&finished.layout);
+        commands::show(prediction, written)?;
+    }
+    let failed = !finished.problems.is_empty();
+    for problem in finished.problems {
+        failure::print(&problem.into());
+    }
+    let code = if failed && finished.exit_code == 0 && finished.prediction.is_some() {
+        // The job went well, but its report could not be written.
+        1
+    } else {
+        finished.exit_code
+    };
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}

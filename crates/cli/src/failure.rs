@@ -1,0 +1,27 @@
+//! How errors look: one line that says what is the case, one that says what to do.
+
+use std::process::ExitCode;
+
+use trompe_session::SessionError;
+
+use crate::terminal;
+
+/// The exit code of what the user must mend before anything runs.
+pub(crate) const MISUSE: u8 = 2;
+
+/// Prints an error with its hint and returns the exit code.
+pub(crate) fn show(error: &anyhow::Error) -> ExitCode {
+    print(error);
+    ExitCode::from(MISUSE)
+}
+
+/// Prints an error with its hint.
+pub(crate) fn print(error: &anyhow::Error) {
+    let hint = error.downcast_ref::<SessionError>().and_then(SessionError::hint);
+    let (red, bold, end) =
+        if terminal::error_colors() { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
+    eprintln!("{red}error:{end} {error:#}");
+    if let Some(hint) = hint {
+        eprintln!("{bold}hint:{end} {hint}");
+    }
+}

@@ -1,0 +1,83 @@
+//! The hardware that can be simulated, for a list.
+
+use serde::Serialize;
+use trompe_hardware::{Catalogue, DeviceSheet};
+
+use crate::SessionError;
+
+/// A device's main numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeviceRow {
+    /// Name of its sheet.
+    pub name: String,
+    /// Other names.
+    pub aliases: Vec<String>,
+    /// Product name.
+    pub product: String,
+    /// Memory that a program sees, in bytes.
+    pub memory_bytes: u64,
+    /// Memory bandwidth in bytes per second.
+    pub bandwidth: f64,
+    /// Dense bf16 tensor peak in floating-point operations per second (fp16 where there is no bf16).
+    pub tensor_peak: f64,
+    /// Compute capability.
+    pub capability: String,
+    /// Multiprocessors.
+    pub multiprocessors: u32,
+    /// NVLink bandwidth in bytes per second, one direction; 0 without NVLink.
+    pub nvlink: f64,
+}
+
+/// A node's main numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NodeRow {
+    /// Name of its sheet.
+    pub name: String,
+    /// Other names.
+    pub aliases: Vec<String>,
+    /// Its devices.
+    pub device: String,
+    /// How many.
+    pub devices: u32,
+    /// Its processor.
+    pub processor: String,
+}
+
+/// All devices and nodes, in order of name.
+///
+/// # Errors
+/// When a built-in sheet is not complete.
+pub fn list() -> Result<(Vec<DeviceRow>, Vec<NodeRow>), SessionError> {
+    let catalogue = Catalogue::builtin();
+    let mut devices = Vec::new();
+    for name in catalogue.devices() {
+        devices.push(row(catalogue.device(name)?));
+    }
+    let mut nodes = Vec::new();
+    for name in catalogue.nodes() {
+        let node = catalogue.node(name)?;
+        nodes.push(NodeRow {
+            name: node.name,
+            aliases: node.aliases,
+            device: node.device.name,
+            devices: node.device_count,
+            processor: node.host.processor,
+        });
+    }
+    Ok((devices, nodes))
+}
+
+fn row(sheet: DeviceSheet) -> DeviceRow {
+    let tensor = &sheet.peaks.tensor;
+    DeviceRow {
+        memory_bytes: sheet.memory.total.0,
+        bandwidth: sheet.memory.bandwidth.0,
+        tensor_peak: tensor.bf16.or(tensor.fp16).map_or(0.0, |rate| rate.0),
+        capability: format!("{}.{}", sheet.compute.capability_major, sheet.compute.capability_minor),
+        multiprocessors: sheet.compute.sm_count,
+        nvlink: sheet.interconnect.nvlink_bandwidth.0,
+        name: sheet.name,
+        aliases: sheet.aliases,
+        product: sheet.marketing_name,
+    }
+}

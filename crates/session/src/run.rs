@@ -1,0 +1,215 @@
+//! A job under emulation, from its command line to its report.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use trompe_hardware::{ClusterSheet, EmulatedNode, resolve};
+
+use crate::clock::Stopwatch;
+use crate::launch::{Emulation, Ended};
+use crate::output::{Existing, Layout, OutputFolder};
+use crate::python::{Advice, How};
+use crate::{
+    Choices, Prediction, Progress, RunFacts, SessionError, Stage, StepChoice, cache, collating, disk, env,
+    hook, install, kernels, launch, machine, predict, programs, python, simulate,
+};
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The user's command and its arguments.
+    pub command: Vec<OsString>,
+    /// The cluster to pretend (`--cluster`).
+    pub cluster: String,
+    /// Where the report goes.
+    pub out: PathBuf,
+    /// What to do when that exists.
+    pub existing: Existing,
+    /// How the trace is simulated.
+    pub choices: Choices,
+    /// Where the steps are.
+    pub steps: StepChoice,
+    /// Whether framework operators and their shapes are recorded.
+    pub record_operators: bool,
+}
+
+/// What came of a command that was started. What went wrong after it does not hide what went right.
+#[derive(Debug)]
+pub struct Finished {
+    /// The command's exit code as a shell would give it.
+    pub exit_code: i32,
+    /// The signal with which the user stopped it.
+    pub interrupted_by: Option<i32>,
+    /// Names of the files; which of them exist depends on the other fields.
+    pub layout: Layout,
+    /// The prediction, when the trace allowed one.
+    pub prediction: Option<Prediction>,
+    /// Why there is no prediction, or why it could not be written.
+    pub problems: Vec<SessionError>,
+}
+
+/// Everything that is known before the command starts.
+struct Prepared {
+    cluster: ClusterSheet,
+    program: PathBuf,
+    folder: OutputFolder,
+    emulation: Emulation,
+    advice: Vec<Advice>,
+}
+
+/// Runs a job and predicts it.
+///
+/// # Errors
+/// What is wrong before the command starts; nothing was run and no file of an earlier run was touched then.
+pub fn run(request: &Request, progress: &mut dyn Progress) -> Result<Finished, SessionError> {
+    let prepared = prepare(request, progress)?;
+    progress.stage(Stage::Running);
+    let ended = launch::run(&prepared.program, &request.command, &prepared.emulation)?;
+    let layout = prepared.folder.layout();
+    let mut finished = Finished {
+        exit_code: ended.exit_code(),
+        interrupted_by: ended.interrupted_by,
+        layout,
+        prediction: None,
+        problems: Vec::new(),
+    };
+    if let Err(problem) = report(request, &prepared, ended, &mut finished, progress) {
+        finished.problems.push(problem);
+    }
+    Ok(finished)
+}
+
+fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, SessionError> {
+    progress.stage(Stage::Checking);
+    let cluster = resolve(&request.cluster)?;
+    let mut advice = Vec::new();
+    let path = env::get(env::PATH).unwrap_or_default();
+    let found = python::find(&request.command, &path)?;
+    let torch = torch_of(&found, &mut advice)?;
+    let libraries = install::find()?;
+    let folder = OutputFolder::take(&request.out, request.existing)?;
+    let cache = cache::open()?;
+    advice.extend(cache.instead_of.as_ref().map(|(wanted, reason)| Advice {
+        code: "cache",
+        text: format!(
+            "the cache folder `{}` cannot be used ({reason}); `{}` is used instead",
+            wanted.display(),
+            cache.folder.display()
+        ),
+        hint: Some("set XDG_CACHE_HOME to a folder that can be written to".to_owned()),
+    }));
+    let hook = hook::unpack(&cache.folder)?;
+    let device = cluster.device();
+    let kernel_db = torch.and_then(|torch| {
+        let arch = kernels::architecture(device);
+        kernels::provide(&torch, arch, &cache.folder, progress).map_err(|found| advice.push(found)).ok()
+    });
+    folder.clear()?;
+    if let Err(error) = folder.check_room() {
+        advice.push(Advice { code: "disk", text: error.to_string(), hint: error.hint() });
+    }
+    let layout = folder.layout();
+    let node = EmulatedNode::new(&cluster.node);
+    let config = layout.workers.join("node.json");
+    disk::write(&config, node.to_json().as_bytes())?;
+    let programs = programs::write(&layout.workers.join("bin"), &node)?;
+    for found in &advice {
+        progress.note(&found.text);
+    }
+    let emulation = Emulation {
+        libraries,
+        hook,
+        programs: Some(programs),
+        config,
+        traces: Some(layout.workers),
+        kernel_db,
+        record_operators: request.record_operators,
+    };
+    Ok(Prepared { cluster, program: found.program, folder, emulation, advice })
+}
+
+/// The folder of the job's PyTorch. What is wrong with a guessed interpreter is advice only.
+fn torch_of(found: &python::Found, advice: &mut Vec<Advice>) -> Result<Option<PathBuf>, SessionError> {
+    let checked = python::probe(&found.python).and_then(|environment| {
+        let torch = environment.check()?.folder.clone();
+        advice.extend(environment.advice());
+        Ok(torch)
+    });
+    match checked {
+        Ok(torch) => Ok(Some(torch)),
+        Err(error) if found.how == How::Guessed => {
+            advice.push(Advice {
+                code: "guessed-python",
+                text: format!(
+                    "which Python `{}` starts is not known; the one on PATH: {error}",
+                    found.program.display()
+                ),
+                hint: error.hint(),
+            });
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Everything after the command: collate, simulate, write.
+fn report(
+    request: &Request,
+    prepared: &Prepared,
+    ended: Ended,
+    finished: &mut Finished,
+    progress: &mut dyn Progress,
+) -> Result<(), SessionError> {
+    let watch = Stopwatch::start();
+    let layout = &finished.layout;
+    progress.stage(Stage::Collating);
+    let collated = collating::collate(&layout.workers, &request.steps, progress)?;
+    let mut job = collated.job;
+    let facts = RunFacts {
+        records: collated.records,
+        trace_bytes: collated.bytes,
+        ..facts(request, prepared, ended)
+    };
+    facts.store(&mut job);
+    progress.stage(Stage::Simulating);
+    let mut prediction = predict(&job, &prepared.cluster, &request.choices)?;
+    let own = &mut prediction.report.job;
+    own.trace = layout.job_trace.file_name().map(|name| name.to_string_lossy().into_owned());
+    own.emulation_seconds = Some(facts.seconds);
+    own.simulation_seconds = Some(watch.elapsed().as_secs_f64());
+    progress.stage(Stage::Writing);
+    let saved = simulate::save(&job, &layout.job_trace);
+    let written = simulate::write(layout, &prediction, &prepared.cluster);
+    finished.prediction = Some(prediction);
+    finished.problems.extend([saved, written].into_iter().filter_map(Result::err).take(1));
+    Ok(())
+}
+
+fn facts(request: &Request, prepared: &Prepared, ended: Ended) -> RunFacts {
+    use std::os::unix::process::ExitStatusExt;
+    let device = prepared.cluster.device();
+    let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    RunFacts {
+        command: request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        directory: directory.display().to_string(),
+        exit_code: ended.status.code(),
+        ended_by: ended.status.signal(),
+        interrupted_by: ended.interrupted_by,
+        seconds: ended.took.as_secs_f64(),
+        cluster: request.cluster.clone(),
+        device: device.name.clone(),
+        context_bytes: device.runtime.context.0,
+        capability: (device.compute.capability_major, device.compute.capability_minor),
+        processor: machine::processor(),
+        system: machine::system(),
+        notes: prepared.advice.iter().map(note).collect(),
+        samples_per_step: request.choices.samples_per_step,
+        tokens_per_step: request.choices.tokens_per_step,
+        host: request.choices.host.to_string(),
+        ..RunFacts::default()
+    }
+}
+
+fn note(advice: &Advice) -> (String, String, Option<String>) {
+    (advice.code.to_owned(), advice.text.clone(), advice.hint.clone())
+}
