@@ -39,12 +39,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             if row.text("split") != split {
                 continue;
             }
-            let Some(Measured { group, operation, device, seconds }) = rows::measured(file, &row, &devices)
-            else {
-                continue;
-            };
-            let estimate = physics.estimate(&operation, device);
-            table.add(group, &estimate, seconds, table::roofline(&operation, device));
+            if let Some(Measured { group, operations, device, seconds }) =
+                rows::measured(file, &row, &devices)
+            {
+                let estimates =
+                    operations.iter().map(|operation| physics.estimate(operation, device)).collect();
+                let roofline = operations.iter().map(|operation| table::roofline(operation, device)).sum();
+                table.add(group, estimates, seconds, roofline);
+            }
         }
     }
     print!("{table}");

@@ -13,12 +13,15 @@ use trompe_trace::descriptor::{
 /// Rows of these sources contain the launch: only long ones say something about the kernel.
 const WITH_LAUNCH: [&str; 3] = ["neusight", "aceso", "triosim"];
 const LONG: f64 = 100e-6;
+/// NeuSight's convolution rows contain a quarter of a millisecond that other sources do not show.
+const LONG_CONVOLUTION: f64 = 1e-3;
 
 /// One measured operation.
 pub(crate) struct Measured<'a> {
     /// Family, device, source and anything else that tells rows apart.
     pub(crate) group: String,
-    pub(crate) operation: Descriptor,
+    /// Measured together: more than one for a forward and backward pass.
+    pub(crate) operations: Vec<Descriptor>,
     pub(crate) device: &'a DeviceSheet,
     pub(crate) seconds: f64,
 }
@@ -85,18 +88,28 @@ pub(crate) fn measured<'a>(file: &str, row: &Row<'_>, devices: &'a Devices) -> O
     let seconds = row.real("time_us")? * 1e-6;
     let source = row.text("source").split('/').next().unwrap_or_default();
     let with_launch = WITH_LAUNCH.contains(&source) && file != "gemm" || source == "neusight";
-    if with_launch && seconds < LONG {
+    // The benchmark of other libraries' kernels has PyTorch's own as baseline.
+    if source == "liger_kernel" && !matches!(row.text("impl"), "huggingface" | "torch") {
         return None;
     }
-    let (operation, what) = match file {
-        "gemm" => gemm(row)?,
-        "attention" => attention(row)?,
-        "pointwise" => pointwise(row)?,
-        _ => convolution(row)?,
+    let shortest = if file == "conv" { LONG_CONVOLUTION } else { LONG };
+    if with_launch && seconds < shortest {
+        return None;
+    }
+    let one = |(operation, what)| (vec![operation], what);
+    let (operations, what) = match file {
+        "gemm" => one(gemm(row)?),
+        "attention" if row.text("direction") == "fwd_bwd" => {
+            let (forward, what) = attention(row, Direction::Forward)?;
+            (vec![forward, attention(row, Direction::Backward)?.0], what)
+        }
+        "attention" => one(attention(row, direction(row)?)?),
+        "pointwise" => one(pointwise(row)?),
+        _ => one(convolution(row)?),
     };
-    let long = if with_launch { ", >= 100 us" } else { "" };
-    let group = format!("{} | {what} | {} | {source}{long}", operation.family(), row.text("gpu"));
-    Some(Measured { group, operation, device, seconds })
+    let long = if with_launch { format!(", >= {:.0} us", shortest * 1e6) } else { String::new() };
+    let group = format!("{} | {what} | {} | {source}{long}", operations.first()?.family(), row.text("gpu"));
+    Some(Measured { group, operations, device, seconds })
 }
 
 fn dtype(name: &str) -> Option<DType> {
@@ -147,8 +160,7 @@ fn gemm(row: &Row<'_>) -> Option<(Descriptor, String)> {
     Some((operation, format!("{dtype} {size}")))
 }
 
-fn attention(row: &Row<'_>) -> Option<(Descriptor, String)> {
-    let direction = direction(row)?;
+fn attention(row: &Row<'_>, direction: Direction) -> Option<(Descriptor, String)> {
     let (seq_q, head_dim) = (row.whole("seq_q")?, row.whole("head_dim")?);
     let library = row.text("impl");
     let hopper = matches!(row.text("gpu"), "H100-SXM5-80GB" | "H200" | "B200");

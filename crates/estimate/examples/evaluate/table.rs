@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use trompe_base::Duration;
 use trompe_estimate::Estimate;
 use trompe_hardware::DeviceSheet;
 use trompe_trace::descriptor::Descriptor;
@@ -21,12 +22,14 @@ struct Error {
 }
 
 impl Table {
-    pub(crate) fn add(&mut self, group: String, estimate: &Estimate, seconds: f64, roofline: f64) {
-        let interval = estimate.low.as_secs_f64()..=estimate.high.as_secs_f64();
+    /// Compares the sum of `estimates` with the `seconds` that they took together.
+    pub(crate) fn add(&mut self, group: String, estimates: Vec<Estimate>, seconds: f64, roofline: f64) {
+        let sum =
+            |part: fn(&Estimate) -> Duration| estimates.iter().map(part).sum::<Duration>().as_secs_f64();
         self.0.entry(group).or_default().push(Error {
-            relative: estimate.time.as_secs_f64() / seconds - 1.0,
+            relative: sum(|e| e.time) / seconds - 1.0,
             roofline: roofline / seconds - 1.0,
-            inside: interval.contains(&seconds),
+            inside: (sum(|e| e.low)..=sum(|e| e.high)).contains(&seconds),
         });
     }
 }

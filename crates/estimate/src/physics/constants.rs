@@ -33,6 +33,8 @@ pub(crate) struct Kernel {
     pub(crate) resident_rate: f64,
     /// Elements that index kernels move per multiprocessor and cycle.
     pub(crate) index_rate: f64,
+    /// Elements that element-wise kernels without wide accesses move per multiprocessor and cycle.
+    pub(crate) scalar_rate: f64,
     /// Where the numbers come from.
     pub(crate) source: String,
 }
@@ -77,13 +79,21 @@ pub(crate) struct Tile {
     pub(crate) efficiency: f64,
 }
 
-/// How much longer a convolution takes than the matrix product it equals.
+/// Convolutions on tensor cores and on the ordinary lanes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Convolution {
-    pub(crate) forward: f64,
-    pub(crate) input_gradient: f64,
-    pub(crate) weight_gradient: f64,
+    /// Times over the equal matrix product on tensor cores: forward, input gradient, weight gradient.
+    pub(crate) tensor: [f64; 3],
+    /// The same on the lanes, over the product priced with `lanes_product`.
+    pub(crate) lanes: [f64; 3],
+    pub(crate) lanes_product: Gemm,
+    /// Arithmetic of a Winograd convolution over that of its batched product.
+    pub(crate) winograd: f64,
+    /// Share of the transformed tensors that goes through memory.
+    pub(crate) winograd_traffic: f64,
+    /// Whether tensors stored channels first are turned round for tensor cores by kernels of their own.
+    pub(crate) turns: bool,
     /// Share of the bandwidth at which depthwise convolutions and layout changes stream.
     pub(crate) streaming: f64,
     /// Share of the vector peak that depthwise convolutions reach.
@@ -123,6 +133,9 @@ pub(crate) struct Attention {
 pub(crate) struct Streaming {
     /// Sustained share of the memory bandwidth.
     pub(crate) efficiency: f64,
+    /// Whether operands in the level-2 cache make it faster.
+    #[serde(default)]
+    pub(crate) cached: bool,
     pub(crate) spread: [f64; 2],
     pub(crate) basis: Basis,
     pub(crate) source: String,
@@ -211,6 +224,7 @@ impl Constants {
             ("gemm.tensor", &self.gemm.tensor.source),
             ("gemm.lanes", &self.gemm.lanes.source),
             ("convolution", &self.convolution.source),
+            ("convolution.lanes_product", &self.convolution.lanes_product.source),
             ("attention", &self.attention.source),
             ("transfer", &self.transfer.source),
             ("rnn", &self.recurrent.source),
@@ -242,7 +256,7 @@ mod tests {
             for family in c.streaming.values() {
                 assert!(share(family.efficiency) && spread(family.spread), "{architecture:?}: {family:?}");
             }
-            for gemm in [&c.gemm.tensor, &c.gemm.lanes] {
+            for gemm in [&c.gemm.tensor, &c.gemm.lanes, &c.convolution.lanes_product] {
                 assert!(
                     gemm.tiles.iter().all(|t| share(t.efficiency)) && share(gemm.memory),
                     "{architecture:?}"

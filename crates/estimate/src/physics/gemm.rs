@@ -20,6 +20,9 @@ use crate::{Basis, Estimate};
 /// Splits of the contraction that libraries use.
 const SPLITS: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 16.0];
 
+/// Spread of fp8 products: public rows contain the conversion of the operands and say little about the product.
+const FP8_SPREAD: [f64; 2] = [0.85, 2.0];
+
 /// A matrix product in the terms of the model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Product {
@@ -58,11 +61,12 @@ pub(super) fn estimate(gemm: &Gemm, bench: Bench<'_>) -> Estimate {
     };
     let (constants, method) = kind(&product, bench);
     let basis = if carried_over(product.dtype) { Basis::Assumed } else { constants.basis };
-    let estimate = Estimate::new(seconds(&product, bench), constants.spread, method, basis);
+    let time = seconds(&product, constants, bench);
     if matches!(product.dtype, DType::F8E4M3 | DType::F8E5M2) {
-        return estimate.noted("fp8 priced with the constants of bf16 at the fp8 peak");
+        return Estimate::new(time, FP8_SPREAD, method, basis)
+            .noted("fp8 priced with the constants of bf16 at the fp8 peak");
     }
-    estimate
+    Estimate::new(time, constants.spread, method, basis)
 }
 
 /// The type whose unit multiplies: the operands' type, but TF32 where fp32 operands may use it.
@@ -84,16 +88,23 @@ const fn carried_over(dtype: DType) -> bool {
     !matches!(dtype, DType::F16 | DType::Bf16 | DType::F32)
 }
 
+/// Whether products of `dtype` run on the ordinary lanes of the device.
+pub(super) fn on_lanes(dtype: DType, bench: Bench<'_>) -> bool {
+    bench.device.matrix_peak(dtype).0 <= bench.device.vector_peak(dtype).0
+}
+
 /// The constants for the product, and the method's name.
 fn kind<'a>(product: &Product, bench: Bench<'a>) -> (&'a constants::Gemm, &'static str) {
     let gemm = &bench.constants.gemm;
-    let on_lanes = bench.device.matrix_peak(product.dtype).0 <= bench.device.vector_peak(product.dtype).0;
-    if on_lanes { (&gemm.lanes, "physics.gemm.lanes") } else { (&gemm.tensor, "physics.gemm.tensor") }
+    if on_lanes(product.dtype, bench) {
+        (&gemm.lanes, "physics.gemm.lanes")
+    } else {
+        (&gemm.tensor, "physics.gemm.tensor")
+    }
 }
 
 /// Seconds of the product alone on the device.
-pub(super) fn seconds(product: &Product, bench: Bench<'_>) -> f64 {
-    let (c, _) = kind(product, bench);
+pub(super) fn seconds(product: &Product, c: &constants::Gemm, bench: Bench<'_>) -> f64 {
     let &Product { m, n, k, batch, operand, traffic, .. } = product;
     let sm = f64::from(bench.device.compute.sm_count);
     let peak_per_sm = bench.device.matrix_peak(product.dtype).0 / sm;
@@ -156,9 +167,10 @@ pub(super) fn recurrent(rnn: &Rnn, bench: Bench<'_>) -> Estimate {
         operand: size,
         traffic: size * (m * k + k * n + m * n),
     };
-    let inputs = seconds(&product(gates, batch * steps, input), bench);
-    let step = seconds(&product(gates, batch, hidden), bench) + c.step_us * 1e-6;
-    let weights = seconds(&product(gates, input + hidden, batch * steps), bench);
+    let seconds = |product: Product| seconds(&product, kind(&product, bench).0, bench);
+    let inputs = seconds(product(gates, batch * steps, input));
+    let step = seconds(product(gates, batch, hidden)) + c.step_us * 1e-6;
+    let weights = seconds(product(gates, input + hidden, batch * steps));
     let time = match rnn.direction {
         Direction::Forward | Direction::Backward => layers * (inputs + steps * step),
         Direction::WeightGradient => layers * weights,

@@ -9,11 +9,12 @@ use trompe_trace::descriptor::{
 };
 
 use super::Bench;
+use super::constants::Streaming;
 use crate::{Basis, Estimate};
 
 /// All streaming families of the constants, in order.
 #[cfg(test)]
-pub(super) const FAMILIES: [&str; 15] = [
+pub(super) const FAMILIES: [&str; 16] = [
     "copy",
     "cross_entropy",
     "elementwise",
@@ -27,19 +28,25 @@ pub(super) const FAMILIES: [&str; 15] = [
     "reduction",
     "set",
     "softmax",
+    "softmax_short",
     "sort",
     "stencil",
 ];
 
+/// Longest row that one warp keeps in registers (PyTorch's `softmax_warp_forward`).
+const WARP_ROW: u64 = 1024;
+
 const TOUCHED: &str = "bytes unknown; derived from the number of elements";
 
-/// Seconds to stream `bytes` at the share `efficiency` of the bandwidth, floor included.
-pub(super) fn seconds(bytes: f64, efficiency: f64, bench: Bench<'_>) -> f64 {
+/// Seconds to stream `bytes` as the family does, floor included.
+pub(super) fn seconds(bytes: f64, family: &Streaming, bench: Bench<'_>) -> f64 {
     let kernel = &bench.constants.kernel;
-    let memory = bench.device.memory.bandwidth.0 * efficiency;
+    let memory = bench.device.memory.bandwidth.0 * family.efficiency;
+    if !family.cached {
+        return kernel.floor_us * 1e-6 + bytes / memory;
+    }
     let cache = 64.0 * f64::from(bench.device.compute.sm_count) * bench.device.compute.boost_clock.0;
-    // The cache helps a family as much as its own inefficiency lets it.
-    let warm = memory.max(kernel.resident_rate * cache * efficiency);
+    let warm = memory.max(kernel.resident_rate * cache * family.efficiency);
     let resident = (2.0 - bytes / (kernel.resident * bench.device.memory.l2.as_f64())).clamp(0.0, 1.0);
     kernel.floor_us * 1e-6 + bytes * ((1.0 - resident) / memory + resident / warm)
 }
@@ -47,7 +54,7 @@ pub(super) fn seconds(bytes: f64, efficiency: f64, bench: Bench<'_>) -> f64 {
 /// One pass of the family `name` over `bytes`.
 fn pass(name: &str, method: &'static str, bytes: f64, bench: Bench<'_>) -> Estimate {
     let family = bench.constants.streaming(name);
-    Estimate::new(seconds(bytes, family.efficiency, bench), family.spread, method, family.basis)
+    Estimate::new(seconds(bytes, family, bench), family.spread, method, family.basis)
 }
 
 /// The bytes of `work`, or `passes` passes over `elements` when they are unknown; and whether they were known.
@@ -86,12 +93,13 @@ fn with_arithmetic(mut estimate: Estimate, work: &Work, dtype: DType, bench: Ben
 
 pub(super) fn elementwise(e: &Elementwise, bench: Bench<'_>) -> Estimate {
     let (bytes, known) = bytes_of(&e.work, e.elements, e.dtype, 2.0);
-    let (name, method) = if e.vectorized {
-        ("elementwise", "physics.elementwise.vectorized")
+    let estimate = if e.vectorized {
+        pass("elementwise", "physics.elementwise.vectorized", bytes, bench)
     } else {
-        ("elementwise_scalar", "physics.elementwise.scalar")
+        let names = ("elementwise_scalar", "physics.elementwise.scalar");
+        by_element(e.elements as f64, bench.constants.kernel.scalar_rate, bytes, names, bench)
     };
-    derived(with_arithmetic(pass(name, method, bytes, bench), &e.work, e.dtype, bench), known)
+    derived(with_arithmetic(estimate, &e.work, e.dtype, bench), known)
 }
 
 pub(super) fn normalization(n: &Normalization, bench: Bench<'_>) -> Estimate {
@@ -115,7 +123,12 @@ fn long_row(r: &RowWise, bench: Bench<'_>) -> f64 {
 pub(super) fn softmax(r: &RowWise, bench: Bench<'_>) -> Estimate {
     let passes = if r.direction == Direction::Forward { 2.0 } else { 3.0 };
     let (bytes, known) = bytes_of(&r.work, r.rows * r.cols, r.dtype, passes);
-    derived(pass("softmax", "physics.softmax", bytes * long_row(r, bench), bench), known)
+    let estimate = if r.cols <= WARP_ROW {
+        pass("softmax_short", "physics.softmax.warp", bytes, bench)
+    } else {
+        pass("softmax", "physics.softmax", bytes * long_row(r, bench), bench)
+    };
+    derived(estimate, known)
 }
 
 pub(super) fn cross_entropy(r: &RowWise, bench: Bench<'_>) -> Estimate {
@@ -128,21 +141,28 @@ pub(super) fn reduction(r: &Reduction, bench: Bench<'_>) -> Estimate {
     derived(pass("reduction", "physics.reduction", bytes, bench), known)
 }
 
-/// Index kernels are bound by the rate of elements, whatever their size, until the bandwidth binds.
-fn indexed(elements: f64, bytes: f64, names: (&str, &'static str), bench: Bench<'_>) -> Estimate {
+/// Kernels that move one element per access are bound by the rate of elements, whatever their size, until the
+/// bandwidth binds.
+fn by_element(
+    elements: f64,
+    rate: f64,
+    bytes: f64,
+    (name, method): (&str, &'static str),
+    bench: Bench<'_>,
+) -> Estimate {
     let device = bench.device;
-    let rate =
-        bench.constants.kernel.index_rate * f64::from(device.compute.sm_count) * device.compute.boost_clock.0;
-    let by_element = bench.constants.kernel.floor_us * 1e-6 + elements / rate;
-    let family = bench.constants.streaming(names.0);
-    let by_bytes = seconds(bytes, family.efficiency, bench);
-    Estimate::new(by_element.max(by_bytes), family.spread, names.1, family.basis)
+    let per_second = rate * f64::from(device.compute.sm_count) * device.compute.boost_clock.0;
+    let accesses = bench.constants.kernel.floor_us * 1e-6 + elements / per_second;
+    let family = bench.constants.streaming(name);
+    let time = accesses.max(seconds(bytes, family, bench));
+    Estimate::new(time, family.spread, method, family.basis)
 }
 
 pub(super) fn embedding(e: &Embedding, bench: Bench<'_>) -> Estimate {
     let elements = e.tokens * e.width;
     let (bytes, known) = bytes_of(&e.work, elements, e.dtype, 2.0);
-    derived(indexed(elements as f64, bytes, ("embedding", "physics.embedding"), bench), known)
+    let names = ("embedding", "physics.embedding");
+    derived(by_element(elements as f64, bench.constants.kernel.index_rate, bytes, names, bench), known)
 }
 
 pub(super) fn indexing(i: &Indexing, bench: Bench<'_>) -> Estimate {

@@ -16,7 +16,7 @@ pub(super) fn copy(copy: &Copy, bench: Bench<'_>) -> Estimate {
     match (copy.from, copy.to) {
         (Place::Device, Place::Device) => {
             let family = bench.constants.streaming("copy");
-            let time = streaming::seconds(2.0 * bytes, family.efficiency, bench);
+            let time = streaming::seconds(2.0 * bytes, family, bench);
             Estimate::new(time, family.spread, "physics.copy.device", family.basis)
         }
         (Place::Pageable, _) | (_, Place::Pageable) => over(host.min(c.pageable), "physics.copy.pageable"),
@@ -30,6 +30,6 @@ pub(super) fn copy(copy: &Copy, bench: Bench<'_>) -> Estimate {
 
 pub(super) fn set(set: &Set, bench: Bench<'_>) -> Estimate {
     let family = bench.constants.streaming("set");
-    let time = streaming::seconds(set.bytes.as_f64(), family.efficiency, bench);
+    let time = streaming::seconds(set.bytes.as_f64(), family, bench);
     Estimate::new(time, family.spread, "physics.set", family.basis)
 }

@@ -19,19 +19,19 @@ pub(super) fn other(o: &Other, bench: Bench<'_>) -> Estimate {
 
 fn charge(work: &Work, blocks: u64, threads: u32, family: &str, bench: Bench<'_>) -> Estimate {
     let c = &bench.constants.unknown;
-    let efficiency = bench.constants.streaming("elementwise").efficiency;
+    let family_constants = bench.constants.streaming("elementwise");
     let floor = bench.constants.kernel.floor_us * 1e-6;
     if work.bytes() != Bytes::ZERO || work.flops != Flops::ZERO {
         let arithmetic =
             floor + work.flops.as_f64() / (bench.device.vector_peak(DType::F32).0 * c.arithmetic);
-        let time = streaming::seconds(work.bytes().as_f64(), efficiency, bench).max(arithmetic);
+        let time = streaming::seconds(work.bytes().as_f64(), family_constants, bench).max(arithmetic);
         let basis = if family == "triton" { Basis::Assumed } else { Basis::Fallback };
         return Estimate::new(time, c.spread, format!("physics.{family}.work"), basis)
             .noted("charged by its bytes and operations");
     }
     if blocks > 0 && threads > 0 {
         let bytes = blocks as f64 * f64::from(threads) * c.bytes_per_thread;
-        let time = streaming::seconds(bytes, efficiency, bench);
+        let time = streaming::seconds(bytes, family_constants, bench);
         return Estimate::new(time, c.spread, format!("physics.{family}.grid"), Basis::Fallback)
             .noted("bytes unknown; charged by its number of threads");
     }
