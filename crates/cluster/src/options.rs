@@ -11,7 +11,7 @@ pub enum HostTime {
     /// As recorded, plus the cost of each call.
     #[default]
     Measured,
-    /// The same time for each call, its cost included.
+    /// The same time for each call that launches device work, its cost included, and none for anything else.
     Fixed(Duration),
     /// As recorded times a factor, plus the cost of each call.
     Scale(f64),

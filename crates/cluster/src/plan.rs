@@ -332,8 +332,10 @@ impl<'a> Compiler<'a> {
         let delay = match self.options.host {
             HostTime::Measured => event.gap + cost,
             HostTime::Scale(factor) => event.gap.scale(factor) + cost,
-            HostTime::Fixed(_) if matches!(event.action, Action::Host) => return 0,
-            HostTime::Fixed(delay) => delay,
+            HostTime::Fixed(delay) => match event.action {
+                Action::Enqueue { .. } | Action::Collective { .. } | Action::Graph { .. } => delay,
+                _ => return 0,
+            },
             HostTime::Off => return 0,
         };
         delay.as_picos()
