@@ -105,6 +105,8 @@ pub struct Capture {
     pub id: u32,
     /// Stream that it began on.
     pub origin: StreamId,
+    /// The thread that began it, when calls of that thread elsewhere can break it (the global capture mode).
+    pub thread: Option<u64>,
     /// Something forbidden happened.
     pub invalidated: bool,
     /// Latest nodes of each stream that takes part.
@@ -232,7 +234,7 @@ impl Graphs {
         };
         let id = self.graphs.get(graph)?.id;
         let frontier = BTreeMap::from([(origin, after)]);
-        self.captures.insert(id, Capture { graph, id, origin, invalidated: false, frontier });
+        self.captures.insert(id, Capture { graph, id, origin, thread: None, invalidated: false, frontier });
         Ok(id)
     }
 
@@ -251,6 +253,19 @@ impl Graphs {
     #[must_use]
     pub fn is_capturing(&self) -> bool {
         !self.captures.is_empty()
+    }
+
+    /// Whether `thread` began a capture in global mode that is under way.
+    #[must_use]
+    pub fn captures_on_thread(&self, thread: u64) -> bool {
+        self.captures.values().any(|capture| capture.thread == Some(thread))
+    }
+
+    /// Invalidates the captures that `thread` began in global mode.
+    pub fn invalidate_on_thread(&mut self, thread: u64) {
+        for capture in self.captures.values_mut().filter(|capture| capture.thread == Some(thread)) {
+            capture.invalidated = true;
+        }
     }
 
     /// Enqueues a node on a capturing stream.

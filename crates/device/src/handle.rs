@@ -111,7 +111,8 @@ impl<T> HandleTable<T> {
     /// [`NotLive`] when it is not.
     pub fn get(&self, handle: u64) -> Result<&T, NotLive> {
         let (index, generation) = Handle(handle).index(self.kind).ok_or(NotLive(handle))?;
-        let slot = self.slots.get(index).filter(|slot| slot.generation == generation).ok_or(NotLive(handle))?;
+        let slot =
+            self.slots.get(index).filter(|slot| slot.generation == generation).ok_or(NotLive(handle))?;
         slot.value.as_ref().ok_or(NotLive(handle))
     }
 
@@ -121,7 +122,8 @@ impl<T> HandleTable<T> {
     /// [`NotLive`] when it is not.
     pub fn get_mut(&mut self, handle: u64) -> Result<&mut T, NotLive> {
         let (index, generation) = Handle(handle).index(self.kind).ok_or(NotLive(handle))?;
-        let slot = self.slots.get_mut(index).filter(|slot| slot.generation == generation).ok_or(NotLive(handle))?;
+        let slot =
+            self.slots.get_mut(index).filter(|slot| slot.generation == generation).ok_or(NotLive(handle))?;
         slot.value.as_mut().ok_or(NotLive(handle))
     }
 
@@ -131,7 +133,8 @@ impl<T> HandleTable<T> {
     /// [`NotLive`] when it is not live.
     pub fn remove(&mut self, handle: u64) -> Result<T, NotLive> {
         let (index, generation) = Handle(handle).index(self.kind).ok_or(NotLive(handle))?;
-        let slot = self.slots.get_mut(index).filter(|slot| slot.generation == generation).ok_or(NotLive(handle))?;
+        let slot =
+            self.slots.get_mut(index).filter(|slot| slot.generation == generation).ok_or(NotLive(handle))?;
         let value = slot.value.take().ok_or(NotLive(handle))?;
         slot.generation = (slot.generation + 1) & ((1 << GENERATION_BITS) - 1);
         self.free.push(index as u32);

@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod machine;
 pub mod memory;
 pub mod occupancy;
+pub mod pool;
 pub mod range;
 pub mod stream;
 

@@ -1,11 +1,14 @@
 //! Everything that one process knows about its emulated node.
 
+use std::collections::BTreeSet;
+
 use trompe_base::DeviceIndex;
 use trompe_hardware::{DeviceSheet, EmulatedNode};
 
 use crate::graph::Graphs;
 use crate::kernel::Kernels;
 use crate::memory::{Backing, Memory, MemoryError};
+use crate::pool::Pools;
 use crate::stream::{Events, Streams};
 
 /// An emulated node as one process sees it.
@@ -23,6 +26,10 @@ pub struct Machine<B> {
     pub graphs: Graphs,
     /// Kernels and modules.
     pub kernels: Kernels,
+    /// Memory pools.
+    pub pools: Pools,
+    /// Pairs of devices with enabled peer access: from, to.
+    pub peers: BTreeSet<(DeviceIndex, DeviceIndex)>,
 }
 
 impl<B: Backing> Machine<B> {
@@ -39,6 +46,8 @@ impl<B: Backing> Machine<B> {
             events: Events::default(),
             graphs: Graphs::default(),
             kernels: Kernels::default(),
+            pools: Pools::default(),
+            peers: BTreeSet::new(),
         }
     }
 

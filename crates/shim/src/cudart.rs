@@ -1,5 +1,12 @@
-//! The CUDA runtime, one module per family of functions.
+//! The CUDA runtime where it differs from the driver, one module per family of functions.
 
+pub(crate) mod copy;
 pub(crate) mod device;
+pub(crate) mod entry_point;
 pub(crate) mod error;
-pub(crate) mod memory;
+pub(crate) mod function;
+pub(crate) mod launch;
+pub(crate) mod library;
+pub(crate) mod pointer;
+pub(crate) mod register;
+pub(crate) mod symbol;

@@ -33,6 +33,7 @@ pub(crate) struct Call<'a> {
     pub(crate) arguments: [u64; 4],
     begin: u64,
     recorded: bool,
+    settled: bool,
 }
 
 impl Call<'_> {
@@ -82,6 +83,25 @@ impl Call<'_> {
     /// Writes the record of this call, in place of the plain one. Announcements come before it.
     pub(crate) fn record(&mut self, record: &Record<'_>) {
         self.recorded |= sink::write(self.thread, Stamp { begin: self.begin, ticks: 0 }, record);
+    }
+
+    /// Writes a record that names something (a stream, a kernel) or notes a side effect; the call keeps its own record.
+    pub(crate) fn announce(&mut self, record: &Record<'_>) {
+        let begin = if self.begin == 0 { clock::ticks() } else { self.begin };
+        sink::write(self.thread, Stamp { begin, ticks: 0 }, record);
+    }
+
+    /// Ends the call's record now: what follows is the program's own time, not the library's.
+    pub(crate) fn settle(&mut self) {
+        if self.recorded && !self.settled {
+            sink::finish(self.thread, clock::ticks().wrapping_sub(self.begin));
+            self.settled = true;
+        }
+    }
+
+    /// A number that stands for the calling thread.
+    pub(crate) fn thread_key(&self) -> u64 {
+        std::ptr::from_ref(self.thread) as u64
     }
 
     /// Ticks at entry.
@@ -228,7 +248,7 @@ fn open(thread: &Thread, api: ApiId, begin: u64) -> Call<'_> {
     if enabled(Level::Trace) {
         say(Level::Trace, tables::row(api).1.symbol);
     }
-    Call { api, thread, arguments: [0; 4], begin, recorded: false }
+    Call { api, thread, arguments: [0; 4], begin, recorded: false, settled: false }
 }
 
 #[inline]
@@ -244,7 +264,7 @@ fn close(call: &mut Call<'_>, code: i32) {
             call.recorded = sink::write(thread, Stamp { begin: call.begin, ticks: 0 }, &record);
         }
         if call.recorded {
-            sink::finish(thread, clock::ticks().wrapping_sub(call.begin));
+            call.settle();
             sink::announce_api(thread, call.api);
         }
     }

@@ -153,14 +153,23 @@ macro_rules! libraries {
 libraries! {
     cudart {
         for_each_cudart;
-        use trompe_cuda_abi::runtime::{Address, Dim3, IpcHandle, LaunchConfig, RuntimeError as Error};
-        use crate::cudart::{device, error, memory};
+        use trompe_cuda_abi::runtime::{
+            Address, DeviceProperties, Dim3, FunctionAttributes, IpcHandle, LaunchConfig, PointerAttributes,
+            RuntimeError as Error,
+        };
+        use crate::common::{self, tool};
+        use crate::cudart::{copy, device, entry_point, error, function, launch, library, pointer, register, symbol};
     }
     cuda {
         for_each_cuda;
-        use trompe_cuda_abi::driver::DriverError as Error;
-        use trompe_cuda_abi::runtime::Address;
-        use crate::cuda::error;
+        use trompe_cuda_abi::driver::{AllocationProperties, DriverError as Error, DriverLaunchConfig};
+        use trompe_cuda_abi::runtime::{Address, IpcHandle};
+        use crate::common::{self, tool};
+        use crate::cuda::{
+            context, copy, device, entry_point, error, fill, launch, link, module, pointer, stream_memory,
+            tensor_map, virtual_memory,
+        };
+        use crate::cudart::{device as cudart_device, library as cudart_library};
     }
     cublas {
         for_each_cublas;

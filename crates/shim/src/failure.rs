@@ -3,6 +3,7 @@
 use trompe_cuda_abi::driver::DriverError;
 use trompe_cuda_abi::pointer::NullPointer;
 use trompe_cuda_abi::runtime::RuntimeError;
+use trompe_device::graph::CaptureError;
 use trompe_device::handle::NotLive;
 use trompe_device::memory::MemoryError;
 
@@ -24,6 +25,19 @@ pub(crate) enum Failure {
     /// Runtime and driver share their numbers since CUDA 11, so a runtime code stands for both.
     #[error("{0:?}")]
     Cuda(RuntimeError),
+}
+
+impl From<CaptureError> for Failure {
+    fn from(error: CaptureError) -> Self {
+        Self::Cuda(match error {
+            CaptureError::IllegalState => RuntimeError::ILLEGAL_STATE,
+            CaptureError::Unmatched => RuntimeError::STREAM_CAPTURE_UNMATCHED,
+            CaptureError::Invalidated => RuntimeError::STREAM_CAPTURE_INVALIDATED,
+            CaptureError::Unjoined => RuntimeError::STREAM_CAPTURE_UNJOINED,
+            CaptureError::Merge => RuntimeError::STREAM_CAPTURE_MERGE,
+            CaptureError::NotLive(_) => RuntimeError::INVALID_VALUE,
+        })
+    }
 }
 
 impl From<NullPointer> for Failure {

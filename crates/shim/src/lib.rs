@@ -14,6 +14,7 @@
 
 mod backing;
 mod clock;
+mod common;
 mod cuda;
 mod cudart;
 mod door;
@@ -25,5 +26,7 @@ mod fork;
 mod libs;
 mod log;
 mod process;
+mod shareable;
 mod sink;
+mod text;
 mod thread;

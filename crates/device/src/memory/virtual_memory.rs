@@ -222,11 +222,11 @@ impl<B: Backing> Memory<B> {
         Ok(())
     }
 
-    /// Takes all mappings out of a range. Returns the allocations that nothing refers to any more.
+    /// Takes all mappings out of a range. Returns the allocations that nothing refers to any more, by handle.
     ///
     /// # Errors
     /// When nothing is mapped there, or a mapping lies across its edge.
-    pub fn unmap(&mut self, address: u64, bytes: u64) -> Result<Vec<Physical>, MemoryError> {
+    pub fn unmap(&mut self, address: u64, bytes: u64) -> Result<Vec<(u64, Physical)>, MemoryError> {
         let end = address.checked_add(bytes).ok_or(MemoryError::Invalid)?;
         let inside: Vec<_> =
             self.virtual_memory.mappings.range(address..end).map(|(&at, mapping)| (at, *mapping)).collect();
@@ -237,8 +237,41 @@ impl<B: Backing> Memory<B> {
         let mut released = Vec::new();
         for (at, mapping) in inside {
             self.virtual_memory.mappings.remove(&at);
-            released.extend(self.release_allocation(mapping.allocation)?);
+            let gone = self.release_allocation(mapping.allocation)?;
+            released.extend(gone.map(|physical| (mapping.allocation, physical)));
         }
         Ok(released)
+    }
+
+    /// Maps memory of another process: fresh memory of the same size, which takes nothing from the device here.
+    ///
+    /// # Errors
+    /// When the system refuses address space.
+    pub fn map_foreign(&mut self, bytes: u64, device: DeviceIndex) -> Result<u64, MemoryError> {
+        let length = bytes.max(1).checked_next_multiple_of(GRANULARITY).ok_or(MemoryError::Invalid)?;
+        let address = self.reserve_addresses(length, 0)?;
+        let allocation = self.import_allocation(length, Some(device))?;
+        self.map(address, length, allocation)?;
+        self.release_allocation(allocation)?;
+        Ok(address)
+    }
+
+    /// Undoes [`Memory::map_foreign`].
+    ///
+    /// # Errors
+    /// When no such mapping begins at the address.
+    pub fn unmap_foreign(&mut self, address: u64) -> Result<(), MemoryError> {
+        let (start, bytes, _) =
+            self.virtual_memory.range_at(address).ok_or(MemoryError::NotAllocated(address))?;
+        let foreign = self
+            .virtual_memory
+            .mapped_at(address)
+            .and_then(|handle| self.virtual_memory.allocation(handle))
+            .is_some_and(|physical| physical.foreign);
+        if start != address || !foreign {
+            return Err(MemoryError::NotAllocated(address));
+        }
+        self.unmap(address, bytes)?;
+        self.release_addresses(address, bytes)
     }
 }

@@ -1,0 +1,183 @@
+//! Communicators of one process, whose other members may not exist.
+//!
+//! A communicator's *identity* is equal on all its members and different between communicators, so that traces of
+//! different ranks can be matched: it is a hash of what all members agree on (the unique id, or the parent's
+//! identity with the number of the split and its colour).
+
+use trompe_base::DeviceIndex;
+
+use crate::handle::{HandleTable, Kind, NotLive};
+
+/// A communicator as one member sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Communicator {
+    /// Id in records.
+    pub id: u32,
+    /// Equal on all members.
+    pub identity: u64,
+    /// Number of members.
+    pub size: u32,
+    /// This member.
+    pub rank: u32,
+    /// The device it works on.
+    pub device: DeviceIndex,
+    /// Collective calls so far.
+    sequence: u64,
+    /// Communicators derived from it so far.
+    derived: u64,
+}
+
+/// What is known when a communicator is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// Equal on all members.
+    pub identity: u64,
+    /// Number of members.
+    pub size: u32,
+    /// This member.
+    pub rank: u32,
+    /// The device it works on.
+    pub device: DeviceIndex,
+}
+
+/// Communicators by handle.
+#[derive(Debug)]
+pub struct Communicators {
+    table: HandleTable<Communicator>,
+    next: u32,
+    /// Reduction operators made by the program, beside the library's own five.
+    operators: i32,
+    /// Unique ids made by this process.
+    unique_ids: u64,
+}
+
+/// Number of `ncclRedOp_t` that the library defines; the program's own follow.
+const BUILT_IN_OPERATORS: i32 = 5;
+
+impl Default for Communicators {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Communicators {
+    /// None yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { table: HandleTable::new(Kind::Communicator), next: 1, operators: BUILT_IN_OPERATORS, unique_ids: 0 }
+    }
+
+    /// Makes a communicator and returns its handle.
+    pub fn create(&mut self, membership: Membership) -> u64 {
+        let Membership { identity, size, rank, device } = membership;
+        let id = self.next;
+        self.next += 1;
+        self.table.insert(Communicator { id, identity, size, rank, device, sequence: 0, derived: 0 }).0
+    }
+
+    /// A communicator.
+    ///
+    /// # Errors
+    /// When the handle is not live.
+    pub fn get(&self, handle: u64) -> Result<&Communicator, NotLive> {
+        self.table.get(handle)
+    }
+
+    /// Destroys a communicator.
+    ///
+    /// # Errors
+    /// When the handle is not live.
+    pub fn destroy(&mut self, handle: u64) -> Result<(), NotLive> {
+        self.table.remove(handle).map(drop)
+    }
+
+    /// Number of the next collective call on a communicator, from 0.
+    ///
+    /// # Errors
+    /// When the handle is not live.
+    pub fn next_sequence(&mut self, handle: u64) -> Result<u64, NotLive> {
+        let communicator = self.table.get_mut(handle)?;
+        communicator.sequence += 1;
+        Ok(communicator.sequence - 1)
+    }
+
+    /// Identity of a communicator derived from another one: all members of the parent call in the same order, and `color` tells
+    /// apart what comes of one call.
+    ///
+    /// # Errors
+    /// When the handle is not live.
+    pub fn derive_identity(&mut self, parent: u64, color: i32) -> Result<u64, NotLive> {
+        let communicator = self.table.get_mut(parent)?;
+        communicator.derived += 1;
+        let mut bytes = communicator.identity.to_le_bytes().to_vec();
+        bytes.extend(communicator.derived.to_le_bytes());
+        bytes.extend(color.to_le_bytes());
+        Ok(identity_of(&bytes))
+    }
+
+    /// A new reduction operator.
+    pub fn create_operator(&mut self) -> i32 {
+        self.operators += 1;
+        self.operators - 1
+    }
+
+    /// Bytes of a unique id that no other call in this process, and no other process (`process` is its number), gives.
+    pub fn unique_id(&mut self, process: u32, time: u64) -> [u8; 128] {
+        self.unique_ids += 1;
+        let mut id = [0; 128];
+        for (index, chunk) in id.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+            let mut seed = time.to_le_bytes().to_vec();
+            seed.extend(process.to_le_bytes());
+            seed.extend(self.unique_ids.to_le_bytes());
+            seed.push(index as u8);
+            *chunk = identity_of(&seed).to_le_bytes();
+        }
+        id
+    }
+}
+
+/// A hash of bytes that does not change between builds: FNV-1a with a final mix, so that near inputs differ in all bits.
+#[must_use]
+pub fn identity_of(bytes: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in bytes {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(communicators: &mut Communicators, rank: u32) -> u64 {
+        let device = DeviceIndex(0);
+        communicators.create(Membership { identity: 7, size: 4, rank, device })
+    }
+
+    #[test]
+    fn members_derive_equal_identities_and_colours_differ() {
+        let (mut first, mut second) = (Communicators::new(), Communicators::new());
+        let (a, b) = (member(&mut first, 0), member(&mut second, 3));
+        let of = |communicators: &mut Communicators, parent, color| communicators.derive_identity(parent, color).unwrap();
+        let one = of(&mut first, a, 0);
+        assert_eq!(one, of(&mut second, b, 0));
+        let two = of(&mut first, a, 0);
+        assert_ne!(one, two, "a second split is another communicator");
+        assert_ne!(two, of(&mut second, b, 1));
+    }
+
+    #[test]
+    fn calls_are_counted_per_communicator() {
+        let mut communicators = Communicators::new();
+        let (a, b) = (member(&mut communicators, 0), member(&mut communicators, 1));
+        assert_eq!(communicators.next_sequence(a), Ok(0));
+        assert_eq!(communicators.next_sequence(a), Ok(1));
+        assert_eq!(communicators.next_sequence(b), Ok(0));
+        communicators.destroy(a).unwrap();
+        assert!(communicators.next_sequence(a).is_err());
+        assert_ne!(communicators.unique_id(1, 2), communicators.unique_id(1, 2));
+    }
+}
