@@ -1,11 +1,13 @@
 //! Nanoseconds per event of the engine against a binary heap that keeps the same total order, in one run.
 //!
-//! `cargo bench -p trompe-engine --bench engine [-- --json] [-- --quick]`. Handlers count, mix a checksum and schedule;
+//! `cargo bench -p trompe-engine --bench engine -- [--json] [--quick] [--callgrind]`. Handlers count, mix a checksum and schedule;
 //! both sides must come to the same checksum, which depends on the order of all firings. Each figure is the best of
-//! several repetitions, the spread is how much longer the worst took.
+//! several repetitions, the spread is how much longer the worst took. With `--callgrind` the instructions of the engine
+//! per event are counted too, which another job on the machine does not change; that needs `valgrind`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::process::Command;
 use std::time::{Duration as WallTime, Instant};
 
 use serde::Serialize;
@@ -234,6 +236,8 @@ struct Line {
     binary_heap_spread: f64,
     /// How many times as fast as the heap the engine is.
     speedup: f64,
+    /// Instructions per event, handler included, when they were counted.
+    engine_instructions_per_event: Option<f64>,
 }
 
 /// Best nanoseconds per event and the spread of the repetitions.
@@ -263,11 +267,38 @@ fn measure(case: Case, firings: u64, repetitions: usize) -> Line {
         binary_heap_ns_per_event,
         binary_heap_spread,
         speedup: binary_heap_ns_per_event / engine_ns_per_event,
+        engine_instructions_per_event: None,
     }
 }
 
+/// Instructions per event of case `index`: what a long run of it takes more than a short one, under `valgrind`.
+fn instructions(index: usize) -> f64 {
+    const SHORT: u64 = 20_000;
+    const LONG: u64 = 120_000;
+    let count = |firings: u64| -> f64 {
+        let program = std::env::current_exe().expect("a running program has a path");
+        let mut command = Command::new("valgrind");
+        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
+        command.args([ONLY.to_owned(), index.to_string(), firings.to_string()]);
+        let output = command.output().expect("`--callgrind` needs `valgrind` on the PATH");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let line =
+            text.lines().find_map(|line| line.split_once("Collected :")).expect("valgrind prints a count");
+        line.1.trim().parse().expect("the count is a number")
+    };
+    (count(LONG) - count(SHORT)) / (LONG - SHORT) as f64
+}
+
+/// Tells the program to run one case on the engine alone: index of the case, firings.
+const ONLY: &str = "--only";
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == ONLY) {
+        let number = |i: usize| arguments[at + i].parse::<u64>().expect("two numbers follow");
+        on_engine(CASES[number(1) as usize], number(2));
+        return;
+    }
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
     // `cargo test --benches` runs this with `--test`: once and short, for the checksums.
     let (firings, repetitions) = match (has("--test"), has("--quick")) {
@@ -275,18 +306,25 @@ fn main() {
         (_, true) => (200_000, 3),
         _ => (2_000_000, 5),
     };
-    let lines: Vec<Line> = CASES.iter().map(|&case| measure(case, firings, repetitions)).collect();
+    let mut lines: Vec<Line> = CASES.iter().map(|&case| measure(case, firings, repetitions)).collect();
+    if has("--callgrind") {
+        for (index, line) in lines.iter_mut().enumerate() {
+            line.engine_instructions_per_event = Some(instructions(index));
+        }
+    }
     if has("--json") {
         println!("{}", serde_json::to_string_pretty(&lines).expect("numbers and texts are JSON"));
         return;
     }
     println!(
-        "{:<34} {:>6} {:>6} {:>18} {:>18} {:>8}",
-        "case", "events", "live", "engine ns (spread)", "heap ns (spread)", "speed-up"
+        "{:<34} {:>6} {:>6} {:>18} {:>18} {:>8} {:>13}",
+        "case", "events", "live", "engine ns (spread)", "heap ns (spread)", "speed-up", "instructions"
     );
     for line in lines {
+        let instructions =
+            line.engine_instructions_per_event.map_or(String::new(), |count| format!("{count:.0}"));
         println!(
-            "{:<34} {:>6} {:>6} {:>10.1} ({:>3.0} %) {:>10.1} ({:>3.0} %) {:>7.1}x",
+            "{:<34} {:>6} {:>6} {:>10.1} ({:>3.0} %) {:>10.1} ({:>3.0} %) {:>7.1}x {instructions:>13}",
             line.case,
             line.events,
             line.live,
