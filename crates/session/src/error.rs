@@ -140,6 +140,14 @@ pub enum SessionError {
     /// The job did nothing that could be predicted.
     #[error("the command made no CUDA call, so there is nothing to predict")]
     NothingRecorded,
+    /// The command failed before it did anything that could be predicted.
+    #[error(
+        "the command ended with exit code {exit_code} before its first CUDA call, so there is nothing to predict"
+    )]
+    FailedEarly {
+        /// Its exit code.
+        exit_code: i32,
+    },
     /// The job cannot be simulated.
     #[error("the job cannot be simulated: {reason}")]
     Simulation {
@@ -200,6 +208,7 @@ impl SessionError {
             Self::NothingRecorded => {
                 "does the script move its model to `cuda`? `trompe doctor` checks the installation".to_owned()
             }
+            Self::FailedEarly { .. } => "the command's own message is above".to_owned(),
             Self::Unreadable { .. } | Self::Simulation { .. } => return None,
         })
     }

@@ -74,7 +74,7 @@ pub fn run(request: &Request, progress: &mut dyn Progress) -> Result<Finished, S
         problems: Vec::new(),
     };
     if let Err(problem) = report(request, &prepared, ended, &mut finished, progress) {
-        finished.problems.push(problem);
+        finished.problems.push(explained(problem, &prepared.folder, &finished));
     }
     Ok(finished)
 }
@@ -183,6 +183,18 @@ fn report(
     finished.prediction = Some(prediction);
     finished.problems.extend([saved, written].into_iter().filter_map(Result::err).take(1));
     Ok(())
+}
+
+/// Why nothing was recorded, where that can be told: no room for a trace, or a command that failed early.
+fn explained(problem: SessionError, folder: &OutputFolder, finished: &Finished) -> SessionError {
+    match problem {
+        SessionError::NothingRecorded => match folder.check_room() {
+            Err(full) => full,
+            Ok(()) if finished.exit_code != 0 => SessionError::FailedEarly { exit_code: finished.exit_code },
+            Ok(()) => SessionError::NothingRecorded,
+        },
+        other => other,
+    }
 }
 
 fn facts(request: &Request, prepared: &Prepared, ended: Ended) -> RunFacts {

@@ -106,7 +106,7 @@ fn a_command_without_cuda_has_nothing_to_predict() {
     let stage = Stage::new(TORCH, "echo hello");
     stage.trompe(&["run", "--", "python"]).check(0, &["hello", "made no CUDA call"]);
     let stage = Stage::new(TORCH, "exit 3");
-    stage.trompe(&["run", "--", "python"]).check(3, &["made no CUDA call"]);
+    stage.trompe(&["run", "--", "python"]).check(3, &["exit code 3 before its first CUDA call"]);
 }
 
 #[test]

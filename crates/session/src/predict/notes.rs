@@ -55,17 +55,14 @@ fn other_device(report: &Report, run: &RunFacts) -> Option<Note> {
     ))
 }
 
+/// That the whole run was taken as one step is a note of the trace itself.
 fn no_steps(report: &Report) -> Option<Note> {
-    if report.step_time.is_some() {
+    if report.step_time.is_some() || report.steps.rule == StepRule::WholeRun && report.steps.seen > 0 {
         return None;
     }
     let action = "let the job run at least three steps, or name the steps with `--steps`".to_owned();
-    let text = if report.steps.rule == StepRule::WholeRun && report.steps.seen > 0 {
-        "No repeating step was found, so there is no step time; kernels are those of the whole run."
-    } else {
-        "No complete step was seen, so there is no step time."
-    };
-    Some(note(Severity::Warning, "no-steps", text.to_owned(), Some(action)))
+    let text = "No complete step was seen, so there is no step time.".to_owned();
+    Some(note(Severity::Warning, "no-steps", text, Some(action)))
 }
 
 fn fallback(report: &Report) -> Option<Note> {
@@ -76,12 +73,15 @@ fn fallback(report: &Report) -> Option<Note> {
         return None;
     }
     let share = seconds / all;
-    let severity = if share > 0.02 { Severity::Warning } else { Severity::Info };
+    // Less is lost in the intervals of the others, and the report lists them anyway.
+    if share < 0.02 {
+        return None;
+    }
     let launches: u64 = unknown.iter().map(|kernel| kernel.count).sum();
     let kernels =
         if unknown.len() == 1 { "1 kernel".to_owned() } else { format!("{} kernels", unknown.len()) };
     Some(note(
-        severity,
+        Severity::Warning,
         "unknown-kernels",
         format!(
             "{kernels} ({launches} launches a step, {:.1} % of the kernel time) of no known family, charged by a \
