@@ -178,6 +178,9 @@ impl<'n, 'a> Walker<'n, 'a> {
     }
 
     fn take(&mut self, entry: Entry<'a>, working: bool) {
+        if let Some(api) = api(&entry.record) {
+            *self.found.calls.entry(api).or_default() += 1;
+        }
         if working {
             self.gap += entry.stamp.begin.saturating_sub(self.cursor);
             self.cursor = self.cursor.max(entry.stamp.begin + u64::from(entry.stamp.ticks));
@@ -239,6 +242,33 @@ impl<'n, 'a> Walker<'n, 'a> {
         }
         found.marks.sort_by_key(|mark| (mark.begin, std::cmp::Reverse(mark.end)));
         found
+    }
+}
+
+/// The API function that a record stands for.
+const fn api(record: &Record<'_>) -> Option<u16> {
+    match record {
+        Record::Call { api, .. }
+        | Record::Launch { api, .. }
+        | Record::Gemm { api, .. }
+        | Record::Convolution { api, .. }
+        | Record::Attention { api, .. }
+        | Record::Rnn { api, .. }
+        | Record::Library { api, .. }
+        | Record::Collective { api, .. }
+        | Record::Copy { api, .. }
+        | Record::Set { api, .. }
+        | Record::Malloc { api, .. }
+        | Record::Free { api, .. }
+        | Record::EventRecord { api, .. }
+        | Record::StreamWaitEvent { api, .. }
+        | Record::EventSynchronize { api, .. }
+        | Record::EventQuery { api, .. }
+        | Record::StreamSynchronize { api, .. }
+        | Record::DeviceSynchronize { api, .. }
+        | Record::HostFunction { api, .. }
+        | Record::GraphLaunch { api, .. } => Some(*api),
+        _ => None,
     }
 }
 

@@ -47,6 +47,8 @@ pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
     let count = kernel.parameters.count_at(0);
     let outputs =
         if kernel.name.base.ends_with("multi_outputs") { kernel.name.integer(0).unwrap_or(1) } else { 1 };
+    // Kernels of an index have nothing to read.
+    let arrays = if kernel.name.base == "elementwise_kernel_with_index" { Some(1) } else { arrays };
     let by_shape = kernel.context.call().and_then(|call| from_operator(call, count, arrays, outputs));
     let descriptor = by_shape.or_else(|| from_types(functor, arrays, count.or_else(|| threads(kernel))?))?;
     let moves = functor.contains("copy_kernel") || functor.contains("FillFunctor");
@@ -91,7 +93,9 @@ fn from_operator(
         .collect();
     let read = reads.iter().map(|tensor| distinct_bytes(tensor)).sum();
     let written = match target {
-        Some(_) if results > 1 => outputs.iter().map(|tensor| tensor.bytes()).sum(),
+        Some(_) if results > 1 => {
+            outputs.iter().filter(|tensor| tensor.elements() == elements).map(|tensor| tensor.bytes()).sum()
+        }
         Some(tensor) => tensor.bytes(),
         // A helper of a larger operator: its result is as wide as what it reads.
         None => elements * reads.iter().filter_map(|t| t.dtype).map(DType::size).max()?,

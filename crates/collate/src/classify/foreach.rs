@@ -65,9 +65,9 @@ impl Functor {
             |read: u64, written: u64| Self { lists, dtype, read: first * read, written: first * written };
         Some(match word {
             "FusedAdamMathFunctorMP" => {
-                // One type per list: parameter, gradient, moments.
+                // The computing type, then one type per list: parameter, gradient, moments.
                 let sizes = |skip: Option<usize>| -> u64 {
-                    let lists = dtypes.iter().take(depth as usize).enumerate();
+                    let lists = dtypes.iter().skip(1).take(depth as usize).enumerate();
                     lists.filter(|(i, _)| Some(*i) != skip).map(|(_, d)| d.size()).sum()
                 };
                 Self { lists, dtype, read: sizes(None), written: sizes(Some(1)) }

@@ -140,9 +140,12 @@ fn selected(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
     let adds = kernel.name.base.starts_with("indexFunc");
     // `index_add` and its like: the source's elements; `index_select`: the result's.
     let tensor = call.and_then(|call| if adds { source(call) } else { result(call) });
-    // indexSelectLargeIndex(dst, src, indices, int, int, totalSize, …).
-    let exact =
-        (kernel.name.base == "indexSelectLargeIndex").then(|| kernel.parameters.count_at(5)).flatten();
+    // indexSelectLargeIndex(dst, src, indices, int, int, totalSize, …);
+    // indexSelectSmallIndex(dst, src, indices, …), indexFunc…(dst, source, indices, …).
+    let exact = match kernel.name.base.as_str() {
+        "indexSelectLargeIndex" => kernel.parameters.count_at(5),
+        _ => kernel.parameters.tensor_elements(usize::from(adds)),
+    };
     let elements = tensor.map(Tensor::elements).or(exact)?;
     let bytes = elements * dtype.size();
     let index = call.map_or(0, |call| index_bytes(call, elements));

@@ -32,9 +32,10 @@ fn layer(kernel: &Kernel<'_, '_>, base: &str) -> Option<Normalization> {
             (Direction::Backward, rows_by_block, count(6))
         }
         "cuComputeGradInput" => (Direction::Backward, rows_by_block, count(3)),
-        _ if base.starts_with("GammaBetaBackward") && count(2).is_none() => {
-            (Direction::WeightGradient, count(0).unwrap_or(0), count(1))
-        }
+        // `GammaBetaBackwardCUDAKernel1` and `2` are group norm's.
+        "GammaBetaBackwardCUDAKernelTemplate"
+        | "GammaBetaBackwardSimpleCUDAKernel"
+        | "GammaBetaBackwardCUDAKernel" => (Direction::WeightGradient, count(0).unwrap_or(0), count(1)),
         _ => return None,
     };
     let dtype = dtype()?;

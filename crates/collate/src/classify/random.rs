@@ -21,8 +21,8 @@ pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
         "distribution_elementwise_grid_stride_kernel" => (count(0), None, false),
         "distribution_binary_elementwise_kernel" => (count(0), None, false),
         "philox_single_key_kernel" | "philox_multi_key_kernel" => (count(2), named, false),
-        "triu_tril_kernel" => (None, named, false),
-        "kernelPointwiseApply2" | "rrelu_with_noise_cuda_kernel" => (None, named, false),
+        "triu_tril_kernel" | "kernelPointwiseApply2" => (kernel.parameters.tensor_elements(0), named, false),
+        "rrelu_with_noise_cuda_kernel" => (None, named, false),
         _ => return None,
     };
     let dtype =

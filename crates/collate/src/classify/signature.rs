@@ -31,6 +31,14 @@ pub(crate) fn signature(functor: &str) -> Signature {
             return Signature { inputs, output: arguments.get(2).and_then(|t| typed(t)) };
         }
     }
+    // `converting_copy_kernel_cuda<source, destination>`.
+    if let Some(arguments) = inner_arguments(functor, "converting_copy_kernel_cuda") {
+        let mut types = arguments.iter().map(|t| typed(t));
+        return Signature {
+            inputs: types.next().flatten().into_iter().collect(),
+            output: types.next().flatten(),
+        };
+    }
     if let Some(inputs) = lambda_parameters(functor) {
         let output = converted(functor).or_else(|| inputs.first().copied()).or_else(|| types::first(functor));
         return Signature { inputs, output };

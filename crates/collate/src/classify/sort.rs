@@ -29,7 +29,12 @@ pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
     });
     let dtype = input.and_then(|(_, dtype)| dtype).or(dtype).unwrap_or(DType::I64);
     let geometry = kernel.blocks() * u64::from(kernel.threads()) * 16;
-    let elements = input.map_or(geometry, |(n, _)| n);
+    // `DeviceRadixSortOnesweepKernel(…, int items, …)`; ATen's own kernels take a `TensorInfo` first.
+    let exact = match kernel.name.base.as_str() {
+        "DeviceRadixSortOnesweepKernel" => kernel.parameters.count_at(8),
+        _ => kernel.parameters.tensor_elements(0),
+    };
+    let elements = exact.or(input.map(|(n, _)| n)).unwrap_or(geometry);
     // Pairs of a key and an 8-byte index are the rule in ATen.
     let pairs = kernel.name.full.contains("KV")
         || kernel.name.base.contains("RadixSort")

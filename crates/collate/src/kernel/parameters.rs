@@ -36,6 +36,28 @@ impl<'a> Parameters<'a> {
     }
 }
 
+impl Parameters<'_> {
+    /// Elements of the tensor that parameter `index`, a `TensorInfo`, describes: address, 25 sizes, 25 strides (4 or 8
+    /// bytes each) and the number of dimensions (`ATen/cuda/detail/TensorInfo.cuh`).
+    pub(crate) fn tensor_elements(&self, index: usize) -> Option<u64> {
+        const DIMENSIONS: usize = 25;
+        let bytes = self.bytes(index)?;
+        let width = match bytes.len() {
+            216 => 4,
+            416 => 8,
+            _ => return None,
+        };
+        let dims = usize::try_from(int(bytes, 8 + 2 * DIMENSIONS * width)?).ok()?;
+        if dims == 0 || dims > DIMENSIONS {
+            return None;
+        }
+        let size = |dim: usize| {
+            if width == 4 { int(bytes, 8 + 4 * dim).map(i64::from) } else { long(bytes, 8 + 8 * dim) }
+        };
+        (0..dims).map(|dim| u64::try_from(size(dim)?).ok()).product()
+    }
+}
+
 /// The `i32` at byte `at`.
 pub(crate) fn int(bytes: &[u8], at: usize) -> Option<i32> {
     Some(i32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))

@@ -25,35 +25,33 @@ const WRAPPERS: [&str; 13] = [
 
 /// The short name of a kernel.
 pub(crate) fn short_name(name: &Name) -> String {
-    if name.arguments.is_empty() {
-        return strip(&name.base).to_owned();
-    }
     let base = strip(&name.base);
+    let functor = functor_argument(name);
     let mut parts = Vec::new();
-    if let Some(functor) = functor(name) {
-        parts.push(functor);
+    if let Some(word) = functor.and_then(|argument| innermost(argument, 0)).filter(|word| !word.is_empty()) {
+        parts.push(readable(&word));
     }
-    if let Some(dtype) = name.arguments.iter().find_map(|a| types::first(a)) {
-        parts.push(dtype.name().to_owned());
-    }
+    let arguments = functor.into_iter().chain(name.arguments.iter().map(String::as_str));
+    let mut elements = arguments.filter_map(element);
+    parts.extend(elements.next());
     if parts.is_empty() { base.to_owned() } else { format!("{base}<{}>", parts.join(", ")) }
 }
 
-/// What the functor among the template arguments does, in lower case, for example `gelu`.
-pub(crate) fn functor(name: &Name) -> Option<String> {
-    name.arguments.iter().find_map(|argument| {
-        let interesting = argument.contains("Functor")
-            || argument.contains("lambda")
-            || argument.contains("Ops<")
-            || argument.contains("_wrapper_t")
-            || argument.contains("Epilogue")
-            || argument.contains("Kernel");
-        if !interesting {
-            return None;
-        }
-        let word = innermost(argument, 0)?;
-        (!word.is_empty()).then(|| readable(&word))
-    })
+/// The element type that a template argument mentions; `2B` for one of two bytes that is moved without a look.
+fn element(argument: &str) -> Option<String> {
+    if let Some(size) = types::opaque(argument) {
+        return Some(format!("{size}B"));
+    }
+    types::first(argument).map(|dtype| dtype.name().to_owned())
+}
+
+/// The template argument that says what the kernel does.
+fn functor_argument(name: &Name) -> Option<&str> {
+    const MARKS: [&str; 6] = ["Functor", "lambda", "Ops<", "_wrapper_t", "Epilogue", "Kernel"];
+    name.arguments
+        .iter()
+        .map(String::as_str)
+        .find(|argument| MARKS.iter().any(|mark| argument.contains(mark)))
 }
 
 /// Wrappers nest at most this deep.
@@ -68,6 +66,11 @@ fn innermost(text: &str, depth: u32) -> Option<String> {
     if let Some(function) = enclosing_function(text) {
         let (path, arguments) = split_arguments(function);
         let word = last_component(path);
+        if word == "operator" {
+            // The call operator of a functor: the functor's own name counts.
+            let (path, _) = split_arguments(path[..path.len() - word.len()].trim_end_matches(':'));
+            return Some(last_component(path).to_owned());
+        }
         if is_wrapper(word) {
             return arguments.last().and_then(|inner| innermost(inner, depth + 1));
         }
@@ -110,7 +113,10 @@ fn enclosing_function(text: &str) -> Option<&str> {
 
 /// `GeluCUDAKernelImpl` → `gelu`, `direct_copy_kernel_cuda` → `copy`, `CUDAFunctor_add` → `add`.
 fn readable(word: &str) -> String {
-    let mut word = word.trim_start_matches("CUDAFunctor_").trim_start_matches("direct_");
+    let mut word = word;
+    for start in ["CUDAFunctorOnSelf_", "CUDAFunctorOnOther_", "CUDAFunctor_", "direct_", "_cuda_"] {
+        word = word.trim_start_matches(start);
+    }
     for _ in 0..4 {
         for end in [
             "_kernel_cuda",
@@ -121,6 +127,7 @@ fn readable(word: &str) -> String {
             "_kernel",
             "_impl",
             "Functor",
+            "_functor",
             "Kernel",
             "Ops",
             "Epilogue",
@@ -155,7 +162,7 @@ fn strip(base: &str) -> &str {
     base.trim_start_matches('_')
 }
 
-/// The functor arguments of a name as a list, for those who look deeper than [`functor`].
+/// The template arguments of `wrapper` inside of a type name.
 pub(crate) fn inner_arguments<'a>(text: &'a str, wrapper: &str) -> Option<Vec<&'a str>> {
     let start = text.find(wrapper)? + wrapper.len();
     let rest = text[start..].strip_prefix('<')?;

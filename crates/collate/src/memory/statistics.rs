@@ -17,7 +17,8 @@ pub(super) fn peaks(names: &Names<'_>) -> Option<(u64, u64)> {
         .or_else(|| per_device("torch.memory_stats", "allocated_bytes.all.peak", "reserved_bytes.all.peak"))
 }
 
-/// Bytes of the emulated device, as the preloaded library announced it.
+/// Bytes of the emulated device, from the description of the node that the process ran on.
 pub(super) fn capacity(names: &Names<'_>) -> Option<u64> {
-    names.meta.get("device.capacity_bytes").and_then(|text| text.parse().ok())
+    let node: Value = serde_json::from_str(names.meta.get("node")?).ok()?;
+    node.pointer("/device/memory/total")?.as_u64()
 }

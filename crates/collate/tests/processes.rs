@@ -1,0 +1,151 @@
+//! Several processes, graphs, and traces that are not whole.
+
+use trompe_base::{DType, DeviceIndex, EventId, Rank, StreamId};
+use trompe_collate::{CollateError, Options, collate};
+use trompe_testkit::{Launch, TraceBuilder};
+use trompe_trace::job::{Action, Ending, JobTrace};
+use trompe_trace::reader::WorkerTrace;
+use trompe_trace::record::{Collective, CollectiveKind, Record};
+
+fn job(traces: &[WorkerTrace]) -> JobTrace {
+    collate(traces, &Options::default()).unwrap()
+}
+
+fn collective(t: &mut TraceBuilder, communicator: u32, kind: CollectiveKind, sequence: u64) {
+    let api = t.api("nccl/ncclAllReduce/emulated");
+    let collective = Collective {
+        kind,
+        communicator,
+        sequence,
+        count: 1000,
+        dtype: DType::F32,
+        operator: 0,
+        peer: 0,
+        group: 0,
+    };
+    t.record(&Record::Collective { api, stream: StreamId(0), collective });
+}
+
+/// A rank of two that all-reduces over the world and gathers over a communicator with its own members.
+fn rank(rank: u32, extra: bool) -> WorkerTrace {
+    let mut t = TraceBuilder::new(100 + rank);
+    t.meta("environment", &format!(r#"{{"RANK": "{rank}", "WORLD_SIZE": "2"}}"#));
+    let device = DeviceIndex(0);
+    // Ids differ from process to process, identities do not.
+    let ids = if rank == 0 { [5, 6] } else { [6, 5] };
+    let members: Vec<u8> = [0u32, 1].iter().flat_map(|m| m.to_le_bytes()).collect();
+    t.record(&Record::Communicator { id: ids[0], identity: 77, size: 2, rank, device, members: &[] });
+    t.record(&Record::Communicator { id: ids[1], identity: 88, size: 2, rank, device, members: &members });
+    collective(&mut t, ids[0], CollectiveKind::AllReduce, 0);
+    collective(&mut t, ids[1], CollectiveKind::AllGather, 0);
+    if extra {
+        t.launch(Launch::default());
+    }
+    t.finish()
+}
+
+#[test]
+fn equal_ranks_share_a_template_and_communicators() {
+    let job = job(&[rank(1, false), rank(0, false)]);
+    assert_eq!((job.templates.len(), job.ranks.len()), (1, 2));
+    assert_eq!(job.ranks[0].communicators, [0, 1]);
+    assert_eq!(job.ranks[1].communicators, [0, 1]);
+    let members: Vec<_> = job.communicators.iter().map(|c| c.members.clone()).collect();
+    assert_eq!(members, [vec![Rank(0), Rank(1)], vec![Rank(0), Rank(1)]]);
+    let bytes: Vec<_> = job.templates[0]
+        .events
+        .iter()
+        .map(|e| if let Action::Collective { collective, .. } = &e.action { collective.bytes.0 } else { 0 })
+        .collect();
+    // The gathered buffer holds what both ranks give.
+    assert_eq!(bytes, [4000, 8000]);
+}
+
+#[test]
+fn different_ranks_keep_their_own_templates() {
+    let job = job(&[rank(0, true), rank(1, false)]);
+    assert_eq!(job.ranks.iter().map(|r| r.template).collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn absent_ranks_are_assumed_and_named() {
+    let job = job(&[rank(0, false)]);
+    assert_eq!(
+        job.ranks.iter().map(|r| (r.template, r.emulated)).collect::<Vec<_>>(),
+        [(0, true), (0, false)]
+    );
+    assert!(job.notes.iter().any(|n| n.text == "1 of 2 ranks were not emulated"), "{:?}", job.notes);
+}
+
+#[test]
+fn processes_without_device_work_are_left_out() {
+    let mut loader = TraceBuilder::new(7);
+    loader.meta("python.version", "3.11");
+    let mut worker = TraceBuilder::new(8);
+    worker.launch(Launch::default());
+    let job = job(&[loader.finish(), worker.finish()]);
+    assert_eq!((job.templates.len(), job.ranks.len()), (1, 1));
+    assert!(job.notes.iter().all(|n| !n.text.contains("processes")), "{:?}", job.notes);
+}
+
+#[test]
+fn a_job_without_device_work_says_so() {
+    let error = collate(&[TraceBuilder::default().finish()], &Options::default()).unwrap_err();
+    assert_eq!(error, CollateError::NoDeviceWork { processes: 1 });
+    assert!(error.to_string().contains("none of the 1 recorded processes"), "{error}");
+}
+
+#[test]
+fn a_killed_process_is_reported_as_far_as_it_got() {
+    let mut t = TraceBuilder::default();
+    t.launch(Launch::default());
+    let job = job(&[t.cut()]);
+    assert_eq!(job.templates[0].ending, Ending::Cut);
+    assert!(job.notes.iter().any(|n| n.text.contains("without an end mark")), "{:?}", job.notes);
+}
+
+#[test]
+fn unknown_and_unsupported_things_are_named() {
+    let mut t = TraceBuilder::default();
+    t.launch(Launch { name: "_Z10mysteriousPf", ..Launch::default() });
+    let api = t.api("cusolver/cusolverDnDgesvd/unsupported");
+    t.record(&Record::Call { api, arguments: [0; 4] });
+    t.record(&Record::Dropped { records: 12, reason: "no room" });
+    let job = job(&[t.finish()]);
+    for text in
+        ["mysterious (1)", "cusolverDnDgesvd", "12 records were lost: no room", "no operators were recorded"]
+    {
+        assert!(job.notes.iter().any(|n| n.text.contains(text)), "{text}: {:?}", job.notes);
+    }
+    assert!(job.templates[0].calls.contains(&("cusolver/cusolverDnDgesvd/unsupported".to_owned(), 1)));
+}
+
+#[test]
+fn a_graph_is_captured_once_and_expands_at_each_launch() {
+    let mut t = TraceBuilder::default();
+    let (api, side) = (t.api("cudart/cudaGraphLaunch/emulated"), StreamId(3));
+    let event = EventId(1);
+    t.record(&Record::CaptureBegin { stream: StreamId(0), graph: 1 });
+    t.launch(Launch { name: "first", ..Launch::default() });
+    // Another stream joins by waiting for an event of the capture.
+    t.record(&Record::EventRecord { api, event, version: 0, stream: StreamId(0) });
+    t.record(&Record::StreamWaitEvent { api, stream: side, event, version: 0 });
+    t.record(&Record::Set { api, stream: side, bytes: 64, value: 0 });
+    t.record(&Record::CaptureEnd { stream: StreamId(0), graph: 1 });
+    t.record(&Record::GraphInstantiate { graph: 1, executable: 9 });
+    t.record(&Record::GraphLaunch { api, executable: 9, stream: side });
+    t.record(&Record::GraphLaunch { api, executable: 9, stream: side });
+    t.launch(Launch { name: "after", ..Launch::default() });
+    t.record(&Record::GraphLaunch { api, executable: 10, stream: side });
+    let job = job(&[t.finish()]);
+    let actions: Vec<_> = job.templates[0].events.iter().map(|e| &e.action).collect();
+    let graph = Action::Graph { stream: side, operations: vec![0, 1] };
+    assert_eq!(actions[..7], [&Action::Host; 7]);
+    assert_eq!(actions[7..9], [&graph, &graph]);
+    assert!(matches!(actions[9], Action::Enqueue { operation: 2, .. }));
+    assert!(
+        job.notes.iter().any(|n| n.text.contains("1 launches of graphs whose capture")),
+        "{:?}",
+        job.notes
+    );
+}
