@@ -94,7 +94,7 @@ impl Call<'_> {
     /// Ends the call's record now: what follows is the program's own time, not the library's.
     pub(crate) fn settle(&mut self) {
         if self.recorded && !self.settled {
-            sink::finish(self.thread, clock::ticks().wrapping_sub(self.begin));
+            sink::finish(self.thread, self.begin);
             self.settled = true;
         }
     }

@@ -12,6 +12,7 @@
 //!
 //! To add a function: one row in the library's table in `cuda-abi`, one function in the library's module here.
 
+mod atfork;
 mod backing;
 mod clock;
 mod common;
@@ -25,6 +26,7 @@ mod failure;
 mod fork;
 mod libs;
 mod log;
+mod observe;
 mod process;
 mod shareable;
 mod sink;

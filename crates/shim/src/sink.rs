@@ -43,11 +43,23 @@ pub(crate) struct Cursor {
     /// Offset of the frame that [`finish`] completes.
     frame: Cell<usize>,
     generation: Cell<u32>,
+    /// Ticks at which the clocks were last compared.
+    compared: Cell<u64>,
 }
+
+/// Ticks after which the clocks are compared again: about a tenth of a second, so that even a killed process leaves
+/// the pairs by which its ticks become seconds.
+const COMPARE_AFTER: u64 = 1 << 28;
 
 impl Cursor {
     pub(crate) const fn new() -> Self {
-        Self { chunk: Cell::new(null_mut()), next: Cell::new(0), frame: Cell::new(0), generation: Cell::new(0) }
+        Self {
+            chunk: Cell::new(null_mut()),
+            next: Cell::new(0),
+            frame: Cell::new(0),
+            generation: Cell::new(0),
+            compared: Cell::new(0),
+        }
     }
 }
 
@@ -109,15 +121,20 @@ pub(crate) fn write(thread: &Thread, stamp: Stamp, record: &Record<'_>) -> bool 
     false
 }
 
-/// Completes the thread's latest record with the ticks from entry to exit.
+/// Completes the thread's latest record, of a call that began at `begin`, with the ticks from entry to exit.
 #[inline]
-pub(crate) fn finish(thread: &Thread, ticks: u64) {
+pub(crate) fn finish(thread: &Thread, begin: u64) {
     let cursor = &thread.cursor;
+    let now = clock::ticks();
+    let ticks = now.wrapping_sub(begin);
     let ticks = u32::try_from(ticks).unwrap_or(u32::MAX).to_le_bytes();
     // SAFETY: `frame` is the offset of a whole frame that this thread wrote into its own chunk; its ticks are at byte 4.
     #[expect(unsafe_code, reason = "the thread's own chunk of the mapped file")]
     unsafe {
         std::ptr::copy_nonoverlapping(ticks.as_ptr(), cursor.chunk.get().add(cursor.frame.get() + 4), 4);
+    }
+    if now.wrapping_sub(cursor.compared.get()) > COMPARE_AFTER {
+        write_clock(thread);
     }
 }
 
@@ -169,7 +186,9 @@ fn take_chunk(thread: &Thread) -> bool {
     true
 }
 
+#[cold]
 fn write_clock(thread: &Thread) {
+    thread.cursor.compared.set(clock::ticks());
     let monotonic_ns = clock::monotonic_ns();
     let stamp = Stamp { begin: clock::ticks(), ticks: 0 };
     write(thread, stamp, &Record::Clock { monotonic_ns, unix_ns: clock::unix_ns() });

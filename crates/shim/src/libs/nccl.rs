@@ -1,0 +1,11 @@
+//! NCCL: communicators whose other members do not exist in this process.
+//!
+//! Calls are recorded with the communicator's identity and their number in it, so that traces of several ranks can be matched.
+//! Content is answered as if every absent rank were a copy of this one (*mirror*): a sum is this rank's value times the
+//! number of ranks, a gather repeats it. Large buffers are not filled, only made to read zero.
+
+pub(crate) mod buffer;
+pub(crate) mod collective;
+pub(crate) mod communicator;
+pub(crate) mod group;
+mod mirror;

@@ -1,0 +1,222 @@
+//! Collective and point-to-point calls.
+
+#![expect(clippy::too_many_arguments, reason = "the library's own signatures")]
+
+use trompe_base::DType;
+use trompe_device::communicator::Communicator;
+use trompe_trace::record::{Collective, CollectiveKind, Record};
+
+use super::group;
+use super::mirror::{self, Pending, Role};
+use crate::door::Call;
+use crate::libs::{LibraryFailure, Outcome, enqueue, libraries};
+
+/// `ncclSum`.
+const SUM: i32 = 0;
+
+/// The element type with the `ncclDataType_t` number; unsigned integers count as signed ones of their size.
+const fn dtype(number: i32) -> Option<DType> {
+    Some(match number {
+        0 => DType::I8,
+        1 => DType::U8,
+        2 | 3 => DType::I32,
+        4 | 5 => DType::I64,
+        6 => DType::F16,
+        7 => DType::F32,
+        8 => DType::F64,
+        9 => DType::Bf16,
+        10 => DType::F8E4M3,
+        11 => DType::F8E5M2,
+        _ => return None,
+    })
+}
+
+/// What all calls have.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    kind: CollectiveKind,
+    count: usize,
+    dtype: i32,
+    operator: i32,
+    peer: i32,
+    communicator: u64,
+    stream: u64,
+}
+
+/// A recorded call: the communicator and the size of its buffer.
+struct Made {
+    communicator: Communicator,
+    dtype: DType,
+    bytes: u64,
+    /// Nothing happens now: the stream captures a graph.
+    captured: bool,
+}
+
+fn make(call: &mut Call<'_>, request: Request) -> Result<Made, LibraryFailure> {
+    let dtype = dtype(request.dtype).ok_or(LibraryFailure::InvalidValue)?;
+    let (communicator, sequence) = {
+        let mut libraries = libraries();
+        let communicator = libraries.communicators.get(request.communicator)?.clone();
+        (communicator, libraries.communicators.next_sequence(request.communicator)?)
+    };
+    let peer = u32::try_from(request.peer).map_err(|_| LibraryFailure::InvalidValue)?;
+    if peer >= communicator.size {
+        return Err(LibraryFailure::InvalidValue);
+    }
+    let count = request.count as u64;
+    let (stream, captured) = enqueue(call, request.stream)?;
+    let collective = Collective {
+        kind: request.kind,
+        communicator: communicator.id,
+        sequence,
+        count,
+        dtype,
+        operator: u32::try_from(request.operator).unwrap_or(0),
+        peer,
+        group: group::current(),
+    };
+    call.record(&Record::Collective { api: call.api.0, stream, collective });
+    Ok(Made { communicator, dtype, bytes: count.saturating_mul(dtype.size()), captured })
+}
+
+/// `ncclAllReduce`.
+pub(crate) fn all_reduce(
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, operator: i32, communicator: u64, stream: u64,
+) -> Outcome {
+    let kind = CollectiveKind::AllReduce;
+    let made = make(call, Request { kind, count, dtype, operator, peer: 0, communicator, stream })?;
+    if !made.captured {
+        mirror::copy(call, receive, send, made.bytes);
+        if operator == SUM {
+            mirror::multiply(call, receive, count as u64, made.dtype, made.communicator.size);
+        }
+    }
+    Ok(())
+}
+
+/// `ncclReduce`.
+pub(crate) fn reduce(
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, operator: i32, root: i32,
+    communicator: u64, stream: u64,
+) -> Outcome {
+    let kind = CollectiveKind::Reduce;
+    let made = make(call, Request { kind, count, dtype, operator, peer: root, communicator, stream })?;
+    if !made.captured && made.communicator.rank == root as u32 {
+        mirror::copy(call, receive, send, made.bytes);
+        if operator == SUM {
+            mirror::multiply(call, receive, count as u64, made.dtype, made.communicator.size);
+        }
+    }
+    Ok(())
+}
+
+fn defer(call: &mut Call<'_>, made: &Made, role: Role, peer: i32, request: (u64, u64, u64)) {
+    let (communicator, send, receive) = request;
+    if made.captured {
+        return;
+    }
+    let (own, peer) = (made.communicator.rank, peer as u32);
+    group::defer(call, Pending { role, communicator, own, peer, send, receive, bytes: made.bytes });
+}
+
+/// `ncclBroadcast`.
+pub(crate) fn broadcast(
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64, stream: u64,
+) -> Outcome {
+    let kind = CollectiveKind::Broadcast;
+    let made = make(call, Request { kind, count, dtype, operator: 0, peer: root, communicator, stream })?;
+    defer(call, &made, Role::Broadcast, root, (communicator, send, receive));
+    Ok(())
+}
+
+/// `ncclBcast`.
+pub(crate) fn broadcast_in_place(
+    call: &mut Call<'_>, buffer: u64, count: usize, dtype: i32, root: i32, communicator: u64, stream: u64,
+) -> Outcome {
+    broadcast(call, buffer, buffer, count, dtype, root, communicator, stream)
+}
+
+/// `ncclAllGather`.
+pub(crate) fn all_gather(
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, communicator: u64, stream: u64,
+) -> Outcome {
+    let kind = CollectiveKind::AllGather;
+    let made = make(call, Request { kind, count, dtype, operator: 0, peer: 0, communicator, stream })?;
+    if !made.captured {
+        mirror::gather(call, receive, send, (made.bytes, made.communicator.size), made.dtype);
+    }
+    Ok(())
+}
+
+/// `ncclReduceScatter`.
+pub(crate) fn reduce_scatter(
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, operator: i32, communicator: u64, stream: u64,
+) -> Outcome {
+    let kind = CollectiveKind::ReduceScatter;
+    let made = make(call, Request { kind, count, dtype, operator, peer: 0, communicator, stream })?;
+    if !made.captured {
+        let own = send.saturating_add(made.bytes.saturating_mul(u64::from(made.communicator.rank)));
+        mirror::copy(call, receive, own, made.bytes);
+        if operator == SUM {
+            mirror::multiply(call, receive, count as u64, made.dtype, made.communicator.size);
+        }
+    }
+    Ok(())
+}
+
+/// `ncclAlltoAll`: what goes to a rank comes back from it.
+pub(crate) fn all_to_all(
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, communicator: u64, stream: u64,
+) -> Outcome {
+    let kind = CollectiveKind::AllToAll;
+    let made = make(call, Request { kind, count, dtype, operator: 0, peer: 0, communicator, stream })?;
+    if !made.captured {
+        mirror::copy(call, receive, send, made.bytes.saturating_mul(u64::from(made.communicator.size)));
+    }
+    Ok(())
+}
+
+/// `ncclGather`.
+pub(crate) fn gather(
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64, stream: u64,
+) -> Outcome {
+    let kind = CollectiveKind::Gather;
+    let made = make(call, Request { kind, count, dtype, operator: 0, peer: root, communicator, stream })?;
+    if !made.captured && made.communicator.rank == root as u32 {
+        mirror::gather(call, receive, send, (made.bytes, made.communicator.size), made.dtype);
+    }
+    Ok(())
+}
+
+/// `ncclScatter`: this member's part, which only the root has.
+pub(crate) fn scatter(
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64, stream: u64,
+) -> Outcome {
+    let kind = CollectiveKind::Scatter;
+    let made = make(call, Request { kind, count, dtype, operator: 0, peer: root, communicator, stream })?;
+    if !made.captured && made.communicator.rank == root as u32 {
+        let own = send.saturating_add(made.bytes.saturating_mul(u64::from(made.communicator.rank)));
+        mirror::copy(call, receive, own, made.bytes);
+    }
+    Ok(())
+}
+
+/// `ncclSend`.
+pub(crate) fn send(
+    call: &mut Call<'_>, send: u64, count: usize, dtype: i32, peer: i32, communicator: u64, stream: u64,
+) -> Outcome {
+    let kind = CollectiveKind::Send;
+    let made = make(call, Request { kind, count, dtype, operator: 0, peer, communicator, stream })?;
+    defer(call, &made, Role::Send, peer, (communicator, send, 0));
+    Ok(())
+}
+
+/// `ncclRecv`.
+pub(crate) fn receive(
+    call: &mut Call<'_>, receive: u64, count: usize, dtype: i32, peer: i32, communicator: u64, stream: u64,
+) -> Outcome {
+    let kind = CollectiveKind::Recv;
+    let made = make(call, Request { kind, count, dtype, operator: 0, peer, communicator, stream })?;
+    defer(call, &made, Role::Receive, peer, (communicator, 0, receive));
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Content of collectives, as if every absent rank were a copy of this one.
+
+use trompe_base::DType;
+use trompe_cuda_abi::pointer::{In, Out};
+
+use crate::common::copy::{PERFORMED, move_bytes, perform};
+use crate::door::Call;
+use crate::process::HostMachine;
+
+/// Gathers of integers and bytes (lengths, pickled objects) are done up to this size in all.
+const GATHERED: u64 = 256 << 20;
+/// Sums up to this size are multiplied by the number of ranks.
+const SUMMED: u64 = 64 << 10;
+
+/// A call whose content depends on others of its group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    pub(super) role: Role,
+    pub(super) communicator: u64,
+    /// This member.
+    pub(super) own: u32,
+    /// Root or peer.
+    pub(super) peer: u32,
+    pub(super) send: u64,
+    pub(super) receive: u64,
+    pub(super) bytes: u64,
+}
+
+/// Which call it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Broadcast,
+    Send,
+    Receive,
+}
+
+/// Copies `bytes`, unless they are the same.
+pub(super) fn copy(call: &Call<'_>, to: u64, from: u64, bytes: u64) {
+    let mut machine = call.machine();
+    copy_in(&mut machine, to, from, bytes);
+}
+
+fn copy_in(machine: &mut HostMachine, to: u64, from: u64, bytes: u64) {
+    let known = machine.memory.is_accessible(to, bytes) && machine.memory.is_accessible(from, bytes);
+    if to != from && to != 0 && from != 0 && bytes > 0 && known {
+        perform(machine, to, from, bytes);
+    }
+}
+
+/// Fills the gathered buffer with copies of this member's part.
+pub(super) fn gather(call: &Call<'_>, to: u64, from: u64, part: (u64, u32), dtype: DType) {
+    let (bytes, count) = part;
+    let total = bytes.saturating_mul(u64::from(count));
+    let control = matches!(dtype, DType::I8 | DType::U8 | DType::I32 | DType::I64) && total <= GATHERED;
+    let mut machine = call.machine();
+    if !machine.memory.is_accessible(to, total) || !machine.memory.is_accessible(from, bytes) {
+        return;
+    }
+    if total > PERFORMED && !control {
+        machine.memory.freshen(to, total);
+        return;
+    }
+    if machine.memory.device_of(to).is_some() {
+        machine.memory.mark_written(to, total);
+    }
+    for index in 0..u64::from(count) {
+        if to + index * bytes != from {
+            move_bytes(to + index * bytes, from, bytes);
+        }
+    }
+}
+
+/// Multiplies small sums by the number of ranks.
+pub(super) fn multiply(call: &Call<'_>, at: u64, count: u64, dtype: DType, ranks: u32) {
+    let bytes = count.saturating_mul(dtype.size());
+    if ranks < 2 || bytes > SUMMED || !call.machine().memory.is_accessible(at, bytes) {
+        return;
+    }
+    macro_rules! scale {
+        ($ty:ty, $times:expr) => {{
+            let (read, write) = (In::<$ty>::new(at as usize), Out::<$ty>::new(at as usize));
+            for index in 0..count as usize {
+                // The buffer is accessible, so neither can fail.
+                let _ = read.read_at(index).and_then(|value| write.write_at(index, $times(value)));
+            }
+        }};
+    }
+    match dtype {
+        DType::I32 => scale!(i32, |value: i32| value.wrapping_mul(ranks as i32)),
+        DType::I64 => scale!(i64, |value: i64| value.wrapping_mul(i64::from(ranks))),
+        DType::F32 => scale!(f32, |value: f32| value * ranks as f32),
+        DType::F64 => scale!(f64, |value: f64| value * f64::from(ranks)),
+        _ => {}
+    }
+}
+
+/// Answers the calls of a group.
+pub(super) fn settle(call: &mut Call<'_>, calls: &[Pending]) {
+    if calls.is_empty() {
+        return;
+    }
+    let mut machine = call.machine();
+    for pending in calls {
+        let same = |other: &&Pending| other.communicator == pending.communicator && other.bytes == pending.bytes;
+        match pending.role {
+            // What another root sends is what this member sends as a root (uneven gathers are made of these).
+            Role::Broadcast => {
+                let roots = |other: &&Pending| other.role == Role::Broadcast && other.peer == other.own;
+                let source = calls.iter().filter(same).find(roots);
+                if let Some(source) = source {
+                    copy_in(&mut machine, pending.receive, source.send, pending.bytes);
+                }
+            }
+            // What a peer sends here is what this member sends to it, or else to anyone.
+            Role::Receive => {
+                let sends = || calls.iter().filter(same).filter(|other| other.role == Role::Send);
+                match sends().find(|other| other.peer == pending.peer).or_else(|| sends().next()) {
+                    Some(source) => copy_in(&mut machine, pending.receive, source.send, pending.bytes),
+                    None if machine.memory.device_of(pending.receive).is_some() => {
+                        machine.memory.freshen(pending.receive, pending.bytes);
+                    }
+                    None => {}
+                }
+            }
+            Role::Send => {}
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Functions that the framework side calls: operators, allocator events, marks and facts.
+//!
+//! They may be called from any thread at any time; without a record file all but the allocator's do nothing. Found by
+//! `dlsym`, so their names and types are the interface; [`trompe_abi_version`] tells which one this is.
+
+#![expect(unsafe_code, reason = "exports C functions that take pointers with lengths")]
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
+
+use trompe_trace::record::{MarkerKind, NameTable, Record, Stamp};
+
+use crate::process::machine;
+use crate::thread::Thread;
+use crate::{clock, sink};
+
+/// Version of these functions.
+const VERSION: u32 = 1;
+/// `CUDACachingAllocator::TraceEntry::Action::ALLOC`.
+const ALLOC: u8 = 0;
+
+/// Version of the functions in this module.
+#[unsafe(no_mangle)]
+pub extern "C" fn trompe_abi_version() -> u32 {
+    VERSION
+}
+
+/// 1 when records are being taken.
+#[unsafe(no_mangle)]
+pub extern "C" fn trompe_recording() -> i32 {
+    catch_unwind(|| i32::from(sink::active())).unwrap_or(0)
+}
+
+/// A framework operator begins on this thread. `values` is described in `trompe_trace::values`.
+///
+/// # Safety
+/// Each pointer must be valid for the length that follows it, or null with length 0.
+#[unsafe(no_mangle)]
+#[expect(clippy::too_many_arguments, reason = "a C interface")]
+pub unsafe extern "C" fn trompe_op_begin(
+    name: *const u8,
+    name_len: u32,
+    scope: u8,
+    sequence: i64,
+    forward_thread: u64,
+    values: *const u8,
+    values_len: u32,
+) {
+    record(|thread, begin| {
+        // SAFETY: the caller's promise.
+        let (name, values) = unsafe { (text(name, name_len), bytes(values, values_len)) };
+        let name = operator(thread, name);
+        let record = Record::OperatorBegin { name, scope, sequence, forward_thread, values };
+        sink::write(thread, Stamp { begin, ticks: 0 }, &record)
+    });
+}
+
+/// The innermost operator of this thread ends.
+///
+/// # Safety
+/// The pointer must be valid for the length that follows it, or null with length 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trompe_op_end(outputs: *const u8, outputs_len: u32) {
+    record(|thread, begin| {
+        // SAFETY: the caller's promise.
+        let values = unsafe { bytes(outputs, outputs_len) };
+        sink::write(thread, Stamp { begin, ticks: 0 }, &Record::OperatorEnd { values })
+    });
+}
+
+/// The framework's caching allocator did something. A block that it hands out reads zero afterwards, as on a device where
+/// nothing was ever computed; otherwise the program would see what an earlier tensor left there.
+#[unsafe(no_mangle)]
+pub extern "C" fn trompe_alloc_event(action: u8, address: u64, size: u64, stream: u64) {
+    if action == ALLOC {
+        let _ = catch_unwind(|| {
+            let mut machine = machine();
+            if machine.memory.is_accessible(address, size) && machine.memory.device_of(address).is_some() {
+                machine.memory.freshen(address, size);
+            }
+        });
+    }
+    record(|thread, begin| {
+        let record = Record::Allocator { action, address, bytes: size, stream };
+        sink::write(thread, Stamp { begin, ticks: 0 }, &record)
+    });
+}
+
+/// A mark: kind 0 is a point in time, 1 begins a range, 2 ends the innermost range of this thread.
+///
+/// # Safety
+/// The pointer must be valid for the length that follows it, or null with length 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trompe_marker(kind: u8, label: *const u8, len: u32) {
+    let kind = match kind {
+        0 => MarkerKind::Instant,
+        1 => MarkerKind::Push,
+        _ => MarkerKind::Pop,
+    };
+    record(|thread, begin| {
+        // SAFETY: the caller's promise.
+        let text = unsafe { text(label, len) };
+        sink::write(thread, Stamp { begin, ticks: 0 }, &Record::Marker { kind, text })
+    });
+}
+
+/// A fact about the process, for example `torch.version`.
+///
+/// # Safety
+/// Each pointer must be valid for the length that follows it, or null with length 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trompe_meta(key: *const u8, key_len: u32, value: *const u8, value_len: u32) {
+    record(|thread, begin| {
+        // SAFETY: the caller's promise.
+        let (key, value) = unsafe { (text(key, key_len), text(value, value_len)) };
+        sink::write(thread, Stamp { begin, ticks: 0 }, &Record::Meta { key, value })
+    });
+}
+
+/// Takes one record, if records are taken. A failure in here is none of the framework's.
+fn record(body: impl FnOnce(&Thread, u64) -> bool) {
+    let begin = clock::ticks();
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        if sink::active() {
+            Thread::with(|thread| {
+                if body(thread, begin) {
+                    sink::finish(thread, begin);
+                }
+            });
+        }
+    }));
+}
+
+/// The id of an operator's name, announced at its first use.
+fn operator(thread: &Thread, name: &str) -> u32 {
+    static NAMES: Mutex<Option<HashMap<Box<str>, (u32, u32)>>> = Mutex::new(None);
+    let now = sink::generation();
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let names = names.get_or_insert_default();
+    if let Some(&(id, generation)) = names.get(name)
+        && generation == now
+    {
+        return id;
+    }
+    let next = names.len() as u32;
+    let (id, generation) = names.entry(name.into()).or_insert((next, now));
+    *generation = now;
+    let id = *id;
+    let record = Record::Name { table: NameTable::Operator, id, name };
+    sink::write(thread, Stamp { begin: clock::ticks(), ticks: 0 }, &record);
+    id
+}
+
+/// # Safety
+/// `pointer` must be valid for `length` bytes, or null with length 0.
+unsafe fn bytes<'a>(pointer: *const u8, length: u32) -> &'a [u8] {
+    if pointer.is_null() || length == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(pointer, length as usize) }
+}
+
+/// The valid UTF-8 part of a text.
+///
+/// # Safety
+/// `pointer` must be valid for `length` bytes, or null with length 0.
+unsafe fn text<'a>(pointer: *const u8, length: u32) -> &'a str {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { bytes(pointer, length) };
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or(""),
+    }
+}
