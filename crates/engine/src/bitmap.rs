@@ -1,7 +1,8 @@
 //! A set of small integers with a fast "least member".
 //!
-//! Three levels of 64-way words: a member's bit, a summary bit per word, a summary bit per summary word. The least
-//! member of 262,144 is three trailing-zero counts away; beyond that, the top level is scanned word by word.
+//! Three levels of 64-way words: a member's bit, a summary bit per word, a summary bit per summary word. A cursor
+//! remembers the lowest word that may hold the least member, which is right nearly always when members are taken in
+//! ascending order; otherwise the summaries lead to it.
 
 /// A set over `0..len`.
 #[derive(Debug, Clone, Default)]
@@ -9,6 +10,8 @@ pub(crate) struct Bitmap {
     low: Vec<u64>,
     middle: Vec<u64>,
     top: Vec<u64>,
+    /// No word below this one has members.
+    cursor: usize,
 }
 
 impl Bitmap {
@@ -17,48 +20,76 @@ impl Bitmap {
         let low = len.div_ceil(64).max(1);
         let middle = low.div_ceil(64);
         let top = middle.div_ceil(64);
-        Self { low: vec![0; low], middle: vec![0; middle], top: vec![0; top] }
+        Self { low: vec![0; low], middle: vec![0; middle], top: vec![0; top], cursor: 0 }
     }
 
-    /// Adds `index`.
+    /// Adds `index`; returns whether it is new.
     #[inline]
-    pub(crate) fn insert(&mut self, index: u32) {
+    pub(crate) fn insert(&mut self, index: u32) -> bool {
         let index = index as usize;
-        let word = &mut self.low[index >> 6];
-        let was_empty = *word == 0;
-        *word |= 1 << (index & 63);
-        if was_empty {
-            self.middle[index >> 12] |= 1 << ((index >> 6) & 63);
-            self.top[index >> 18] |= 1 << ((index >> 12) & 63);
+        let word_index = index >> 6;
+        let word = &mut self.low[word_index];
+        let bit = 1 << (index & 63);
+        let before = *word;
+        *word |= bit;
+        self.cursor = self.cursor.min(word_index);
+        if before == 0 {
+            self.middle[word_index >> 6] |= 1 << (word_index & 63);
+            self.top[word_index >> 12] |= 1 << ((word_index >> 6) & 63);
         }
+        before & bit == 0
     }
 
     /// Takes `index` out.
     #[inline]
     pub(crate) fn remove(&mut self, index: u32) {
         let index = index as usize;
-        let word = &mut self.low[index >> 6];
+        let word_index = index >> 6;
+        let word = &mut self.low[word_index];
         *word &= !(1 << (index & 63));
         if *word == 0 {
-            let word = &mut self.middle[index >> 12];
-            *word &= !(1 << ((index >> 6) & 63));
-            if *word == 0 {
-                self.top[index >> 18] &= !(1 << ((index >> 12) & 63));
-            }
+            self.word_emptied(word_index);
         }
+    }
+
+    fn word_emptied(&mut self, word_index: usize) {
+        let word = &mut self.middle[word_index >> 6];
+        *word &= !(1 << (word_index & 63));
+        if *word == 0 {
+            self.top[word_index >> 12] &= !(1 << ((word_index >> 6) & 63));
+        }
+    }
+
+    /// Whether `index` is a member.
+    #[inline]
+    pub(crate) fn contains(&self, index: u32) -> bool {
+        self.low[index as usize >> 6] >> (index & 63) & 1 == 1
     }
 
     /// The least member.
     #[inline]
-    pub(crate) fn first(&self) -> Option<u32> {
-        for (i, &top) in self.top.iter().enumerate() {
-            if top != 0 {
-                let middle = (i << 6) | top.trailing_zeros() as usize;
-                let low = (middle << 6) | self.middle[middle].trailing_zeros() as usize;
-                return Some(((low << 6) | self.low[low].trailing_zeros() as usize) as u32);
-            }
+    pub(crate) fn first(&mut self) -> Option<u32> {
+        let word = self.low[self.cursor];
+        if word != 0 {
+            return Some((self.cursor as u32) << 6 | word.trailing_zeros());
         }
-        None
+        self.search().map(|word| {
+            self.cursor = word;
+            (word as u32) << 6 | self.low[word].trailing_zeros()
+        })
+    }
+
+    /// Whether there is no member.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.low[self.cursor] == 0 && self.search().is_none()
+    }
+
+    /// The lowest word with members.
+    fn search(&self) -> Option<usize> {
+        let (i, top) = self.top.iter().enumerate().find(|&(_, &word)| word != 0)?;
+        let middle = i << 6 | top.trailing_zeros() as usize;
+        Some(middle << 6 | self.middle[middle].trailing_zeros() as usize)
     }
 }
 
@@ -75,7 +106,14 @@ mod tests {
             let (mut bitmap, mut model) = (Bitmap::new(len), BTreeSet::new());
             for (value, insert) in steps {
                 let value = value % len as u32;
-                if insert { bitmap.insert(value); model.insert(value); } else { bitmap.remove(value); model.remove(&value); }
+                if insert {
+                    prop_assert_eq!(bitmap.insert(value), model.insert(value));
+                } else {
+                    bitmap.remove(value);
+                    model.remove(&value);
+                }
+                prop_assert_eq!(bitmap.contains(value), insert);
+                prop_assert_eq!(bitmap.is_empty(), model.is_empty());
                 prop_assert_eq!(bitmap.first(), model.first().copied());
             }
         }

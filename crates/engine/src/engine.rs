@@ -97,8 +97,8 @@ pub enum Ended {
 /// Events, their handlers and their order, ready to run. Made by [`Setup::finalize`](crate::Setup::finalize).
 pub struct Engine<W> {
     scheduler: Scheduler,
-    /// By event; ordering points have none.
-    handlers: Vec<Option<Box<dyn Fire<W>>>>,
+    /// By event; ordering points never fire.
+    handlers: Vec<Box<dyn Fire<W>>>,
     mailboxes: Vec<Mailbox>,
     mail: Arc<AtomicBool>,
     interrupt: Interrupt,
@@ -110,7 +110,7 @@ pub struct Engine<W> {
 impl<W> Engine<W> {
     pub(crate) fn new(
         scheduler: Scheduler,
-        handlers: Vec<Option<Box<dyn Fire<W>>>>,
+        handlers: Vec<Box<dyn Fire<W>>>,
         mailboxes: Vec<Mailbox>,
         mail: Arc<AtomicBool>,
     ) -> Self {
@@ -198,10 +198,15 @@ impl<W> Engine<W> {
                     return Ok(Ended::TimeIsUp);
                 }
             }
-            self.finish_tick(world)?;
-            match self.scheduler.stop {
-                Stop::No => {}
-                Stop::Now | Stop::AfterTick => return Ok(Ended::Stopped),
+            let finished = if self.observer.is_some() {
+                self.finish_tick::<true>(world)
+            } else {
+                self.finish_tick::<false>(world)
+            };
+            self.scheduler.handlers_returned();
+            finished?;
+            if self.scheduler.stop != Stop::No {
+                return Ok(Ended::Stopped);
             }
         }
     }
@@ -221,19 +226,20 @@ impl<W> Engine<W> {
     }
 
     /// Fires what is left of the tick under way, unless a handler stops the run.
-    fn finish_tick(&mut self, world: &mut W) -> Result<(), RunError> {
-        let limit = self.scheduler.events_fired().saturating_add(self.tick_limit);
+    #[inline]
+    fn finish_tick<const OBSERVED: bool>(&mut self, world: &mut W) -> Result<(), RunError> {
+        let mut left = self.tick_limit;
         while let Some(Taken { event, payload }) = self.scheduler.take_due() {
-            if self.observer.is_some() {
+            if OBSERVED {
                 self.fire_observed(world, event, payload);
-            } else if let Some(handler) = &mut self.handlers[event as usize] {
-                handler.fire(world, &mut self.scheduler, payload);
+            } else {
+                self.handlers[event as usize].fire(world, &mut self.scheduler, payload);
             }
-            self.scheduler.handler_returned();
             if self.scheduler.stop == Stop::Now {
                 return Ok(());
             }
-            if self.scheduler.events_fired() > limit {
+            left -= 1;
+            if left == 0 {
                 return Err(self.livelock(event));
             }
         }
@@ -243,8 +249,9 @@ impl<W> Engine<W> {
 
     #[cold]
     fn fire_observed(&mut self, world: &mut W, event: u32, payload: u32) {
-        let (Some(observer), Some(handler)) = (&mut self.observer, &mut self.handlers[event as usize]) else {
-            return;
+        let handler = &mut self.handlers[event as usize];
+        let Some(observer) = &mut self.observer else {
+            return handler.fire(world, &mut self.scheduler, payload);
         };
         let name = self.scheduler.label(event).name.clone();
         let (tick, phase) = (self.scheduler.now(), self.scheduler.label(event).phase);

@@ -5,7 +5,9 @@
 //!
 //! Inside, events of the running tick stand in *buckets*, which fire in ascending order, each first in, first out.
 //! With [`Ties::Keyed`] a bucket is one event, with [`Ties::Fifo`] it is a group; the loop does not know the
-//! difference. Events of later ticks stand in the wheel.
+//! difference. The next tick has buckets of its own, and events of later ticks stand in the wheel.
+//!
+//! In its tick, an event without a value and with a bucket of its own needs no node: its bucket is marked.
 
 mod due;
 mod payload;
@@ -42,6 +44,7 @@ pub(crate) struct EventState {
     pub(crate) group: u32,
     /// First of the event's pending nodes.
     head: u32,
+    /// Pending schedulings, nodes and marks.
     pending: u32,
     fired: u64,
     last_fired: u64,
@@ -49,12 +52,25 @@ pub(crate) struct EventState {
     cycle: u64,
     kind: Kind,
     continuing: bool,
+    /// Its bucket can be marked.
+    marks: bool,
 }
 
 impl EventState {
     pub(crate) fn new(place: Place, kind: Kind, continuing: bool, cycle: u64) -> Self {
-        let Place { bucket, group } = place;
-        Self { bucket, group, head: NIL, pending: 0, fired: 0, last_fired: NEVER, cycle, kind, continuing }
+        let Place { bucket, group, alone } = place;
+        Self {
+            bucket,
+            group,
+            head: NIL,
+            pending: 0,
+            fired: 0,
+            last_fired: NEVER,
+            cycle,
+            kind,
+            continuing,
+            marks: alone && kind != Kind::Payload,
+        }
     }
 }
 
@@ -63,6 +79,8 @@ impl EventState {
 pub(crate) struct Place {
     pub(crate) bucket: u32,
     pub(crate) group: u32,
+    /// No other event has this bucket.
+    pub(crate) alone: bool,
 }
 
 /// Name and phase of an event; needed only for messages and observers.
@@ -111,10 +129,17 @@ pub struct Scheduler {
     pub(crate) stop: Stop,
     /// Pending schedulings that keep a run alive.
     continuing: u64,
-    pending: u64,
     events: Vec<EventState>,
+    /// The event of each bucket, where buckets have one event.
+    event_of_bucket: Vec<u32>,
     slab: Slab,
+    /// The running tick; empty between ticks.
     due: Due,
+    /// The tick `soon`.
+    next: Due,
+    /// The tick after the running one; between ticks, the one that runs next.
+    soon: u64,
+    /// All later ticks.
     wheel: Wheel,
     pools: Vec<Option<Box<dyn AnyPool>>>,
     labels: Vec<Label>,
@@ -124,11 +149,14 @@ pub struct Scheduler {
     every_tick: Vec<u32>,
     every_tick_continuing: u32,
     ticks: u64,
-    fired: u64,
 }
 
 impl Scheduler {
     pub(crate) fn new(parts: Parts) -> Self {
+        let mut event_of_bucket = vec![NIL; parts.buckets];
+        for (event, state) in parts.events.iter().enumerate() {
+            event_of_bucket[state.bucket as usize] = event as u32;
+        }
         let mut scheduler = Self {
             engine: parts.engine,
             now: 0,
@@ -137,10 +165,12 @@ impl Scheduler {
             in_tick: false,
             stop: Stop::No,
             continuing: 0,
-            pending: 0,
             events: parts.events,
+            event_of_bucket,
             slab: Slab::default(),
             due: Due::new(parts.buckets),
+            next: Due::new(parts.buckets),
+            soon: 0,
             wheel: Wheel::new(0),
             pools: parts.pools,
             labels: parts.labels,
@@ -149,7 +179,6 @@ impl Scheduler {
             every_tick: Vec::new(),
             every_tick_continuing: 0,
             ticks: 0,
-            fired: 0,
         };
         for event in parts.every_tick {
             scheduler.switch_every_tick(event, true);
@@ -185,8 +214,11 @@ impl Scheduler {
     /// The tick of the earliest pending event.
     #[must_use]
     pub fn next_event_tick(&self) -> Option<SimTime> {
-        if !self.every_tick.is_empty() || self.due.first().is_some() {
+        if !self.due.is_empty() {
             return Some(self.now());
+        }
+        if !self.every_tick.is_empty() || !self.next.is_empty() {
+            return Some(SimTime::from_picos(self.soon));
         }
         self.wheel.next_tick(&self.slab).map(SimTime::from_picos)
     }
@@ -194,13 +226,13 @@ impl Scheduler {
     /// The number of pending schedulings, payloads included.
     #[must_use]
     pub fn pending(&self) -> u64 {
-        self.pending
+        self.events.iter().map(|event| u64::from(event.pending)).sum()
     }
 
     /// The number of events fired since the engine was made.
     #[must_use]
     pub fn events_fired(&self) -> u64 {
-        self.fired
+        self.events.iter().map(|event| event.fired).sum()
     }
 
     /// The number of ticks in which something fired.
@@ -259,12 +291,13 @@ impl Scheduler {
         if self.running == NIL {
             self.in_tick = false;
             self.group = 0;
+            self.soon = self.now;
         }
         self.slab.clear();
         self.due.clear();
+        self.next.clear();
         self.wheel.reset(self.now);
         self.continuing = 0;
-        self.pending = 0;
     }
 
     /// Drops everything that is pending and goes to `tick`, forwards or backwards.
@@ -326,112 +359,201 @@ impl Scheduler {
     /// Begins the earliest tick that has something to do and does not lie after `limit`.
     #[inline]
     pub(crate) fn begin_tick(&mut self, limit: u64) -> bool {
-        let list = if self.every_tick.is_empty() {
+        if self.next.is_empty() && self.every_tick.is_empty() {
             let Some((tick, list)) = self.wheel.advance(&mut self.slab, limit) else { return false };
-            self.now = tick;
-            list
-        } else {
-            if self.now > limit {
-                return false;
-            }
-            self.wheel.advance(&mut self.slab, self.now).map_or(List::EMPTY, |(_, list)| list)
-        };
+            self.soon = tick;
+            self.fill_next(list);
+        } else if self.soon > limit {
+            return false;
+        }
+        std::mem::swap(&mut self.due, &mut self.next);
+        self.now = self.soon;
         self.in_tick = true;
         self.ticks += 1;
-        for i in 0..self.every_tick.len() {
-            self.put(self.every_tick[i], self.now, NIL);
-        }
-        let mut index = list.head;
-        while index != NIL {
-            let node = self.slab.get(index);
-            let (next, bucket) = (node.next, self.events[node.event as usize].bucket);
-            self.due.push(&mut self.slab, bucket, index);
-            index = next;
+        self.set_soon(self.now + 1);
+        if !self.every_tick.is_empty() {
+            self.put_every_tick();
         }
         true
     }
 
-    /// Takes the next firing of the running tick.
+    /// Lets `next` stand for `tick`, before which nothing is pending.
     #[inline]
+    fn set_soon(&mut self, tick: u64) {
+        self.soon = tick;
+        if let Some((_, list)) = self.wheel.advance(&mut self.slab, tick) {
+            self.fill_next(list);
+        }
+    }
+
+    /// Moves a list of nodes of the tick `soon` to its buckets.
+    #[inline]
+    fn fill_next(&mut self, list: List) {
+        let mut index = list.head;
+        while index != NIL {
+            let node = self.slab.get(index);
+            let (following, event) = (node.next, node.event);
+            let state = &mut self.events[event as usize];
+            if state.marks && self.next.mark(state.bucket) {
+                state.head = self.slab.event_unlink(state.head, index);
+                self.slab.release(index);
+            } else {
+                self.next.push(&mut self.slab, state.bucket, index);
+            }
+            index = following;
+        }
+    }
+
+    fn put_every_tick(&mut self) {
+        if let Some(&first) = self.every_tick.first()
+            && self.events[first as usize].marks
+        {
+            for i in 0..self.every_tick.len() {
+                self.put(self.every_tick[i], self.now, NIL);
+            }
+            return;
+        }
+        // Without buckets of their own they come before everything that was scheduled.
+        for i in (0..self.every_tick.len()).rev() {
+            self.put_first(self.every_tick[i]);
+        }
+    }
+
+    /// Takes the next firing of the running tick.
+    #[inline(always)]
     pub(crate) fn take_due(&mut self) -> Option<Taken> {
-        let index = self.due.pop(&mut self.slab)?;
-        let node = self.slab.get(index);
-        let (event, payload) = (node.event, node.payload);
-        self.forget(index);
+        let bucket = self.due.first()?;
+        let (event, payload) = match self.due.pop(&mut self.slab, bucket) {
+            Some(index) => {
+                let node = self.slab.get(index);
+                let (event, payload) = (node.event, node.payload);
+                let state = &mut self.events[event as usize];
+                state.head = self.slab.event_unlink(state.head, index);
+                self.slab.release(index);
+                if !state.marks {
+                    self.due.settle(bucket);
+                }
+                (event, payload)
+            }
+            None => {
+                self.due.take_mark(bucket);
+                (self.event_of_bucket[bucket as usize], NIL)
+            }
+        };
         let state = &mut self.events[event as usize];
+        state.pending -= 1;
         state.fired += 1;
         state.last_fired = self.now;
+        self.continuing -= u64::from(state.continuing);
         self.group = state.group;
         self.running = event;
-        self.fired += 1;
         Some(Taken { event, payload })
     }
 
+    /// No handler is running any more.
     #[inline]
-    pub(crate) fn handler_returned(&mut self) {
+    pub(crate) fn handlers_returned(&mut self) {
         self.running = NIL;
     }
 
     pub(crate) fn end_tick(&mut self) {
         self.in_tick = false;
         self.group = 0;
-        self.now = self.now.saturating_add(1);
+        self.now = self.soon;
     }
 
     pub(crate) fn skip_to(&mut self, tick: u64) {
-        debug_assert!(!self.in_tick && tick >= self.now);
+        debug_assert!(!self.in_tick && tick >= self.now && self.next.is_empty());
         self.now = tick;
+        self.set_soon(tick);
     }
 
     // Nodes.
 
+    #[inline(always)]
     fn index(&self, id: Id) -> usize {
         assert!(id.engine == self.engine, "an event handle belongs to another engine");
         id.vertex as usize
     }
 
-    /// Makes a node and puts it where its tick says; all checks have been made.
-    #[inline]
+    /// Lets an event fire at `tick`; all checks have been made. Returns the node, if there is one.
+    #[inline(always)]
     fn put(&mut self, event: u32, tick: u64, payload: u32) -> u32 {
-        let index = self.slab.allocate(event, tick, payload);
         let state = &mut self.events[event as usize];
-        state.head = self.slab.event_push(state.head, index);
         state.pending += 1;
         self.continuing += u64::from(state.continuing);
-        self.pending += 1;
-        if self.in_tick && tick == self.now {
-            self.due.push(&mut self.slab, state.bucket, index);
+        let due = if tick == self.soon {
+            &mut self.next
+        } else if tick == self.now {
+            &mut self.due
         } else {
-            self.wheel.insert(&mut self.slab, index);
+            let index = self.slab.allocate(event, tick, payload);
+            state.head = self.slab.event_push(state.head, index);
+            self.wheel.insert(&mut self.slab, index, tick);
+            return index;
+        };
+        if state.marks && due.mark(state.bucket) {
+            return NIL;
         }
+        let index = self.slab.allocate(event, tick, payload);
+        state.head = self.slab.event_push(state.head, index);
+        due.push(&mut self.slab, state.bucket, index);
         index
     }
 
-    /// Takes a node out of its event's list and frees it; it is on no time list any more.
-    #[inline]
-    fn forget(&mut self, index: u32) {
-        let event = self.slab.get(index).event;
+    /// Lets an event fire before everything else of its bucket in the running tick.
+    fn put_first(&mut self, event: u32) {
+        let index = self.slab.allocate(event, self.now, NIL);
         let state = &mut self.events[event as usize];
-        state.head = self.slab.event_unlink(state.head, index);
-        state.pending -= 1;
-        self.continuing -= u64::from(state.continuing);
-        self.pending -= 1;
-        self.slab.release(index);
+        state.pending += 1;
+        self.continuing += u64::from(state.continuing);
+        state.head = self.slab.event_push(state.head, index);
+        self.due.push_front(&mut self.slab, state.bucket, index);
     }
 
     /// Takes a pending node out and drops its value.
     fn cancel_node(&mut self, index: u32) {
         let node = self.slab.get(index);
-        let (event, payload) = (node.event, node.payload);
-        if self.in_tick && node.tick == self.now {
-            self.due.remove(&mut self.slab, self.events[event as usize].bucket, index);
+        let (event, payload, tick) = (node.event, node.payload, node.tick);
+        let state = &mut self.events[event as usize];
+        if let Some(due) =
+            buckets_of(tick, (self.in_tick, self.now, self.soon), &mut self.due, &mut self.next)
+        {
+            due.remove(&mut self.slab, state.bucket, index);
+            if !state.marks {
+                due.settle(state.bucket);
+            }
         } else {
             self.wheel.remove(&mut self.slab, index);
         }
-        self.forget(index);
+        state.head = self.slab.event_unlink(state.head, index);
+        state.pending -= 1;
+        self.continuing -= u64::from(state.continuing);
+        self.slab.release(index);
         if payload != NIL {
             self.pools[event as usize].as_mut().expect("a payload event has a pool").discard(payload);
         }
+    }
+
+    /// Takes the mark of an event at `tick` back; returns whether there was one. Its nodes at that tick are gone.
+    fn cancel_mark(&mut self, event: usize, tick: u64) -> bool {
+        let state = &mut self.events[event];
+        let due = buckets_of(tick, (self.in_tick, self.now, self.soon), &mut self.due, &mut self.next);
+        let marked = state.marks && due.is_some_and(|due| due.unmark(state.bucket));
+        if marked {
+            state.pending -= 1;
+            self.continuing -= u64::from(state.continuing);
+        }
+        marked
+    }
+
+    /// Whether an event is pending at `tick`.
+    fn is_pending_at(&self, event: usize, tick: u64) -> bool {
+        let state = &self.events[event];
+        let marked = |due: &Due| state.marks && due.contains(state.bucket);
+        tick == self.soon && marked(&self.next)
+            || tick == self.now && self.in_tick && marked(&self.due)
+            || self.nodes_of(event).any(|index| self.slab.get(index).tick == tick)
     }
 
     /// The pending nodes of an event.
@@ -475,5 +597,22 @@ impl Scheduler {
             event_phase: self.labels[event].phase,
             tick: self.now,
         }
+    }
+}
+
+/// The buckets that stand for `tick`, if there are any; `clock` is whether a tick is running, now and soon.
+fn buckets_of<'a>(
+    tick: u64,
+    clock: (bool, u64, u64),
+    due: &'a mut Due,
+    next: &'a mut Due,
+) -> Option<&'a mut Due> {
+    let (in_tick, now, soon) = clock;
+    if tick == soon {
+        Some(next)
+    } else if in_tick && tick == now {
+        Some(due)
+    } else {
+        None
     }
 }

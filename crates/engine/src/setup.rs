@@ -28,7 +28,7 @@ struct Registered<W> {
     kind: Kind,
     continuing: bool,
     cycle: u64,
-    handler: Option<Box<dyn Fire<W>>>,
+    handler: Box<dyn Fire<W>>,
     pool: Option<Box<dyn AnyPool>>,
 }
 
@@ -140,7 +140,7 @@ impl<W> Setup<W> {
     ) -> PayloadEvent<P> {
         let vertex = self.graph.vertices.len() as u32;
         let handler: Box<dyn Fire<W>> = Box::new(PayloadHandler::new(vertex, handler));
-        let id = self.add(spec.into(), Kind::Payload, Some(handler));
+        let id = self.add(spec.into(), Kind::Payload, handler);
         self.registered[id.vertex as usize].pool = Some(Box::new(Pool::<P>::default()));
         PayloadEvent::from_id(id)
     }
@@ -160,7 +160,7 @@ impl<W> Setup<W> {
 
     /// A named point of a phase to order others against.
     pub fn ordering_point(&mut self, spec: impl Into<Spec>) -> OrderingPoint {
-        OrderingPoint::from_id(self.add(spec.into(), Kind::Plain, None))
+        OrderingPoint::from_id(self.register(spec.into(), Kind::Plain, |_, _| {}))
     }
 
     /// Lets `first` fire before `second` in every tick. With groups: each of the one before each of the other.
@@ -254,7 +254,7 @@ impl<W> Setup<W> {
         };
         let mut handlers = Vec::with_capacity(groups.len());
         for (i, (event, vertex)) in self.registered.into_iter().zip(self.graph.vertices).enumerate() {
-            let place = Place { bucket: buckets[i], group: groups[i] };
+            let place = Place { bucket: buckets[i], group: groups[i], alone: self.ties == Ties::Keyed };
             parts.events.push(EventState::new(place, event.kind, event.continuing, event.cycle));
             parts.labels.push(Label { name: vertex.name, phase: vertex.phase });
             parts.pools.push(event.pool);
@@ -298,10 +298,10 @@ impl<W> Setup<W> {
         kind: Kind,
         handler: impl FnMut(&mut W, &mut Scheduler) + Send + 'static,
     ) -> Id {
-        self.add(spec, kind, Some(Box::new(Handler(handler))))
+        self.add(spec, kind, Box::new(Handler(handler)))
     }
 
-    fn add(&mut self, spec: Spec, kind: Kind, handler: Option<Box<dyn Fire<W>>>) -> Id {
+    fn add(&mut self, spec: Spec, kind: Kind, handler: Box<dyn Fire<W>>) -> Id {
         let vertex = self.graph.add_vertex(spec.name, spec.phase);
         self.registered.push(Registered { kind, continuing: spec.continuing, cycle: 1, handler, pool: None });
         Id { engine: self.engine, vertex }

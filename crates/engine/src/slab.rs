@@ -90,6 +90,20 @@ impl Slab {
         list.tail = index;
     }
 
+    /// Puts `index` before the others of `list`.
+    pub(crate) fn push_front(&mut self, list: &mut List, index: u32) {
+        let head = list.head;
+        let node = &mut self.nodes[index as usize];
+        node.prev = NIL;
+        node.next = head;
+        if head == NIL {
+            list.tail = index;
+        } else {
+            self.nodes[head as usize].prev = index;
+        }
+        list.head = index;
+    }
+
     /// Takes the first node off `list`, which must have one.
     #[inline]
     pub(crate) fn pop_front(&mut self, list: &mut List) -> u32 {

@@ -28,53 +28,80 @@ const LEVEL_OF: [u8; 65] = {
     table
 };
 
+/// One level: its slots and which of them are occupied.
+#[derive(Debug, Clone)]
+struct Level {
+    /// Bit `w`: word `w` of `occupied` is not zero.
+    summary: u32,
+    occupied: [u64; WORDS],
+    slots: Box<[List; SLOTS]>,
+}
+
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Wheel {
     time: u64,
     /// Bit `l`: level `l` has a node.
-    levels: u32,
-    /// Per level, bit `w`: word `w` of the level's occupancy is not zero.
-    summary: [u32; LEVELS],
-    occupied: Vec<[u64; WORDS]>,
-    slots: Vec<List>,
+    occupied: u32,
+    levels: Box<[Level; LEVELS]>,
+}
+
+impl Level {
+    fn new() -> Self {
+        Self { summary: 0, occupied: [0; WORDS], slots: Box::new([List::EMPTY; SLOTS]) }
+    }
+
+    /// Marks a slot as empty; returns whether the level is empty then.
+    #[inline]
+    fn mark_empty(&mut self, slot: usize) -> bool {
+        let word = &mut self.occupied[(slot >> 6) & (WORDS - 1)];
+        *word &= !(1 << (slot & 63));
+        if *word == 0 {
+            self.summary &= !(1 << (slot >> 6));
+        }
+        self.summary == 0
+    }
+
+    /// The first occupied slot of a level that has one.
+    #[inline]
+    fn first(&self) -> usize {
+        let word = self.summary.trailing_zeros() as usize & (WORDS - 1);
+        word << 6 | self.occupied[word].trailing_zeros() as usize
+    }
 }
 
 impl Wheel {
     /// An empty wheel at `time`.
     pub(crate) fn new(time: u64) -> Self {
-        Self {
-            time,
-            levels: 0,
-            summary: [0; LEVELS],
-            occupied: vec![[0; WORDS]; LEVELS],
-            slots: vec![List::EMPTY; LEVELS * SLOTS],
-        }
+        Self { time, occupied: 0, levels: Box::new(std::array::from_fn(|_| Level::new())) }
     }
 
     /// Forgets every node and goes to `time`; the memory is kept.
     pub(crate) fn reset(&mut self, time: u64) {
         self.time = time;
-        self.levels = 0;
-        self.summary = [0; LEVELS];
-        self.occupied.fill([0; WORDS]);
-        self.slots.fill(List::EMPTY);
+        self.occupied = 0;
+        for level in self.levels.iter_mut().filter(|level| level.summary != 0) {
+            level.summary = 0;
+            level.occupied = [0; WORDS];
+            *level.slots = [List::EMPTY; SLOTS];
+        }
     }
 
     /// Appends `index` to the list of its tick, which must not lie before the wheel's time.
     #[inline]
-    pub(crate) fn insert(&mut self, slab: &mut Slab, index: u32) {
-        let (level, slot) = self.place(slab.get(index).tick);
-        slab.push_back(&mut self.slots[level * SLOTS + slot], index);
-        self.occupied[level][slot >> 6] |= 1 << (slot & 63);
-        self.summary[level] |= 1 << (slot >> 6);
-        self.levels |= 1 << level;
+    pub(crate) fn insert(&mut self, slab: &mut Slab, index: u32, tick: u64) {
+        let (level_index, slot) = self.place(tick);
+        let level = &mut self.levels[level_index];
+        slab.push_back(&mut level.slots[slot & (SLOTS - 1)], index);
+        level.occupied[(slot >> 6) & (WORDS - 1)] |= 1 << (slot & 63);
+        level.summary |= 1 << (slot >> 6);
+        self.occupied |= 1 << level_index;
     }
 
     /// Takes `index` out.
     pub(crate) fn remove(&mut self, slab: &mut Slab, index: u32) {
         let (level, slot) = self.place(slab.get(index).tick);
-        let list = &mut self.slots[level * SLOTS + slot];
+        let list = &mut self.levels[level].slots[slot];
         slab.unlink(list, index);
         if list.head == NIL {
             self.mark_empty(level, slot);
@@ -83,56 +110,74 @@ impl Wheel {
 
     /// The tick of the earliest node. Costs a look at each node of one slot.
     pub(crate) fn next_tick(&self, slab: &Slab) -> Option<u64> {
-        let (level, slot) = self.first_slot()?;
-        if level == 0 {
-            return Some(self.tick_at_level_zero(slot));
-        }
-        Some(earliest(slab, self.slots[level * SLOTS + slot]))
+        let level = self.first_level()?;
+        let slot = self.levels[level].first();
+        Some(if level == 0 {
+            self.slot_start(0, slot)
+        } else {
+            earliest(slab, self.levels[level].slots[slot])
+        })
     }
 
     /// Goes to the earliest tick that has a node and takes that tick's list, unless it lies after `limit`.
     #[inline]
     pub(crate) fn advance(&mut self, slab: &mut Slab, limit: u64) -> Option<(u64, List)> {
-        let (level, slot) = self.first_slot()?;
-        if level == 0 {
-            let tick = self.tick_at_level_zero(slot);
+        let level = self.first_level()?;
+        let slot = self.levels[level].first();
+        let start = self.slot_start(level, slot);
+        if start > limit {
+            return None;
+        }
+        if level > 0 {
+            return self.spread(slab, (level, slot), limit);
+        }
+        self.time = start;
+        Some((start, self.take(0, slot)))
+    }
+
+    /// Goes to the earliest tick of a slot of a higher level: that tick's nodes are returned, the slot's others go to
+    /// lower levels. When all of them lie after `limit`, all go to lower levels, so that no list is looked at twice.
+    fn spread(&mut self, slab: &mut Slab, (level, slot): (usize, usize), limit: u64) -> Option<(u64, List)> {
+        let list = self.levels[level].slots[slot];
+        if list.head == list.tail {
+            let tick = slab.get(list.head).tick;
             if tick > limit {
                 return None;
             }
             self.time = tick;
-            let list = std::mem::replace(&mut self.slots[slot], List::EMPTY);
-            self.mark_empty(0, slot);
-            return Some((tick, list));
+            return Some((tick, self.take(level, slot)));
         }
-        self.spread(slab, level * SLOTS + slot, limit)
-    }
-
-    /// Goes to the earliest tick of slot `at` of a higher level: that tick's nodes are returned, the slot's others go
-    /// to lower levels.
-    fn spread(&mut self, slab: &mut Slab, at: usize, limit: u64) -> Option<(u64, List)> {
-        let list = self.slots[at];
-        let tick = if list.head == list.tail { slab.get(list.head).tick } else { earliest(slab, list) };
-        if tick > limit {
-            return None;
-        }
-        self.slots[at] = List::EMPTY;
-        self.mark_empty(at / SLOTS, at % SLOTS);
-        self.time = tick;
-        if list.head == list.tail {
-            return Some((tick, list));
-        }
+        let tick = earliest(slab, list);
+        self.time = tick.min(limit);
+        self.take(level, slot);
         let mut due = List::EMPTY;
         let mut index = list.head;
         while index != NIL {
-            let next = slab.get(index).next;
-            if slab.get(index).tick == tick {
+            let node = slab.get(index);
+            let (next, node_tick) = (node.next, node.tick);
+            if node_tick == self.time {
                 slab.push_back(&mut due, index);
             } else {
-                self.insert(slab, index);
+                self.insert(slab, index, node_tick);
             }
             index = next;
         }
-        Some((tick, due))
+        (due.head != NIL).then_some((tick, due))
+    }
+
+    /// Empties a slot.
+    #[inline]
+    fn take(&mut self, level: usize, slot: usize) -> List {
+        let list = std::mem::replace(&mut self.levels[level].slots[slot & (SLOTS - 1)], List::EMPTY);
+        self.mark_empty(level, slot);
+        list
+    }
+
+    #[inline]
+    fn mark_empty(&mut self, level: usize, slot: usize) {
+        if self.levels[level].mark_empty(slot) {
+            self.occupied &= !(1 << level);
+        }
     }
 
     /// Level and slot of a tick.
@@ -143,32 +188,18 @@ impl Wheel {
         (level, (tick >> (level as u32 * DIGIT_BITS)) as usize & (SLOTS - 1))
     }
 
-    /// The earliest occupied slot.
     #[inline]
-    fn first_slot(&self) -> Option<(usize, usize)> {
-        if self.levels == 0 {
-            return None;
-        }
-        let level = self.levels.trailing_zeros() as usize;
-        let word = self.summary[level].trailing_zeros() as usize;
-        Some((level, word << 6 | self.occupied[level][word].trailing_zeros() as usize))
+    fn first_level(&self) -> Option<usize> {
+        (self.occupied != 0).then(|| self.occupied.trailing_zeros() as usize)
     }
 
+    /// The first tick of a slot that lies ahead.
     #[inline]
-    fn tick_at_level_zero(&self, slot: usize) -> u64 {
-        self.time & !(SLOTS as u64 - 1) | slot as u64
-    }
-
-    #[inline]
-    fn mark_empty(&mut self, level: usize, slot: usize) {
-        let word = &mut self.occupied[level][slot >> 6];
-        *word &= !(1 << (slot & 63));
-        if *word == 0 {
-            self.summary[level] &= !(1 << (slot >> 6));
-            if self.summary[level] == 0 {
-                self.levels &= !(1 << level);
-            }
-        }
+    fn slot_start(&self, level: usize, slot: usize) -> u64 {
+        let below = level as u32 * DIGIT_BITS;
+        // Digits above this one are those of the wheel's time, digits below are zero.
+        let above = self.time >> below >> DIGIT_BITS << DIGIT_BITS;
+        (above | slot as u64) << below
     }
 }
 
@@ -205,7 +236,7 @@ mod tests {
                     0 | 1 => {
                         let tick = wheel.time + delay;
                         let index = slab.allocate(0, tick, NIL);
-                        wheel.insert(&mut slab, index);
+                        wheel.insert(&mut slab, index, tick);
                         model.entry(tick).or_default().push(index);
                     }
                     2 => {

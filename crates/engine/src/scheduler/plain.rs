@@ -61,19 +61,26 @@ impl Scheduler {
 
     /// Cancels every pending scheduling of `event`; returns how many there were.
     pub fn cancel(&mut self, event: impl AnyEvent) -> u32 {
-        self.cancel_where(event, |_| true)
+        let event = self.index(event.id());
+        let nodes = self.cancel_nodes(event, |_| true);
+        let (now, soon) = (self.now, self.soon);
+        let marks =
+            u32::from(self.cancel_mark(event, soon)) + u32::from(now != soon && self.cancel_mark(event, now));
+        nodes + marks
     }
 
     /// Cancels the schedulings of `event` for the tick `delay` after now; returns how many there were.
     pub fn cancel_after(&mut self, event: impl AnyEvent, delay: Duration) -> u32 {
+        let event = self.index(event.id());
         match self.now.checked_add(delay.as_picos()) {
-            Some(tick) => self.cancel_where(event, |at| at == tick),
+            Some(tick) => {
+                self.cancel_nodes(event, |at| at == tick) + u32::from(self.cancel_mark(event, tick))
+            }
             None => 0,
         }
     }
 
-    fn cancel_where(&mut self, event: impl AnyEvent, matches: impl Fn(u64) -> bool) -> u32 {
-        let event = self.index(event.id());
+    fn cancel_nodes(&mut self, event: usize, matches: impl Fn(u64) -> bool) -> u32 {
         let mut cancelled = 0;
         let mut index = self.events[event].head;
         while index != NIL {
@@ -116,10 +123,6 @@ impl Scheduler {
             });
         }
         Ok(())
-    }
-
-    fn is_pending_at(&self, event: usize, tick: u64) -> bool {
-        self.nodes_of(event).any(|index| self.slab.get(index).tick == tick)
     }
 
     #[cold]

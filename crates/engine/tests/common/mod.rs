@@ -188,10 +188,12 @@ impl Reference {
     }
 
     pub(crate) fn next_tick(&self) -> Option<u64> {
-        if !self.every.is_empty() {
-            return Some(self.now);
+        let pending = self.pending.iter().map(|pending| pending.tick).min();
+        if self.every.is_empty() || pending == Some(self.now) {
+            return pending;
         }
-        self.pending.iter().map(|pending| pending.tick).min()
+        // A tick that was stopped has fired them already.
+        Some(self.now + u64::from(self.in_tick))
     }
 
     pub(crate) fn clear(&mut self) {
