@@ -133,6 +133,7 @@ pub enum Record<'a> {
         /// Static shared memory in bytes.
         static_shared: u32,
         /// Sizes of the parameters in bytes, in order; empty when unknown.
+        #[serde(serialize_with = "bytes")]
         parameters: &'a [u8],
         /// Whether the kernel came from a module loaded at run time (Triton, NVRTC).
         from_module: bool,
@@ -161,6 +162,7 @@ pub enum Record<'a> {
         /// The device it works on.
         device: DeviceIndex,
         /// Global ranks of the members in order, little-endian `u32`s; empty when not known.
+        #[serde(serialize_with = "bytes")]
         members: &'a [u8],
     },
     /// An API call without a record of its own kind.
@@ -185,6 +187,7 @@ pub enum Record<'a> {
         /// Dynamic shared memory in bytes.
         shared: u32,
         /// Parameter values, one after the other in the order of [`Record::Kernel::parameters`].
+        #[serde(serialize_with = "bytes")]
         parameters: &'a [u8],
     },
     /// A matrix product by a library.
@@ -401,11 +404,13 @@ pub enum Record<'a> {
         /// Thread that ran the forward operator of this backward node, or 0.
         forward_thread: u64,
         /// Inputs, see [`crate::values`].
+        #[serde(serialize_with = "bytes")]
         values: &'a [u8],
     },
     /// The innermost framework operator of this thread ends.
     OperatorEnd {
         /// Outputs, see [`crate::values`].
+        #[serde(serialize_with = "bytes")]
         values: &'a [u8],
     },
     /// An event of the framework's caching allocator.
@@ -442,4 +447,9 @@ pub enum Record<'a> {
     },
     /// The process ended in an orderly way.
     End,
+}
+
+/// Writes a byte string at once; serde's own form of a slice goes byte by byte, into the same bytes.
+fn bytes<S: serde::Serializer>(bytes: &&[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bytes(bytes)
 }

@@ -55,7 +55,8 @@ pub(crate) fn launch(call: &mut Call<'_>, request: Launch) -> Outcome {
     copy_parameters(&mut values, kernel, &request)?;
     let effect = kernel.semantics.and_then(|semantics| effect_of(semantics, kernel, &values));
     if call.recording() {
-        if kernel.announced != sink::generation() {
+        let unknown = kernel.announced != sink::generation();
+        if unknown {
             announce(call, kernel);
         }
         call.record(&Record::Launch {
@@ -67,7 +68,9 @@ pub(crate) fn launch(call: &mut Call<'_>, request: Launch) -> Outcome {
             shared: u32::try_from(request.shared).unwrap_or(u32::MAX),
             parameters: &values,
         });
-        machine.kernels.get_mut(request.kernel)?.announced = sink::generation();
+        if unknown {
+            machine.kernels.get_mut(request.kernel)?.announced = sink::generation();
+        }
     }
     call.thread.scratch.replace(values);
     match (stream.capture, effect) {

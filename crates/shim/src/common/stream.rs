@@ -64,7 +64,8 @@ impl Call<'_> {
 fn announce_default(call: &mut Call<'_>, id: StreamId, device: DeviceIndex, kind: StreamKind) {
     static ANNOUNCED: [AtomicU32; 256] = [const { AtomicU32::new(0) }; 256];
     let now = sink::generation();
-    if ANNOUNCED[id.index()].swap(now, Ordering::Relaxed) != now {
+    if ANNOUNCED[id.index()].load(Ordering::Relaxed) != now {
+        ANNOUNCED[id.index()].store(now, Ordering::Relaxed);
         call.announce(&Record::Stream { id, device, priority: 0, kind });
     }
 }
