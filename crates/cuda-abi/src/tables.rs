@@ -108,6 +108,7 @@ libraries! {
     cublaslt: "libcublasLt.so.13", Some("libcublasLt.so.13");
     cudnn: "libcudnn.so.9", Some("libcudnn.so.9");
     cufft: "libcufft.so.12", Some("libcufft.so.12");
+    curand: "libcurand.so.10", Some("libcurand.so.10");
     cusolver: "libcusolver.so.12", Some("libcusolver.so.12");
     cusparse: "libcusparse.so.12", Some("libcusparse.so.12");
     cusparselt: "libcusparseLt.so.0", None;

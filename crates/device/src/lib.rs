@@ -9,12 +9,15 @@
 
 pub mod attribute;
 pub mod blas;
+pub mod communicator;
+pub mod compiler;
 pub mod dnn;
 pub mod graph;
 pub mod handle;
 pub mod kernel;
 pub mod machine;
 pub mod memory;
+pub mod numerics;
 pub mod occupancy;
 pub mod pool;
 pub mod range;

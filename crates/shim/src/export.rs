@@ -189,14 +189,69 @@ libraries! {
         use trompe_cuda_abi::runtime::Address;
         use crate::libs::cudnn::{backend, convolution, descriptor, handle, passes, recurrent};
     }
-    cufft { for_each_cufft; }
-    cusolver { for_each_cusolver; }
-    cusparse { for_each_cusparse; }
-    cusparselt { for_each_cusparselt; }
-    nccl { for_each_nccl; }
-    nvrtc { for_each_nvrtc; }
-    cupti { for_each_cupti; }
-    cufile { for_each_cufile; }
-    nvshmem { for_each_nvshmem; }
-    nvml { for_each_nvml; }
+    cufft {
+        for_each_cufft;
+        use trompe_cuda_abi::libraries::FftError as Error;
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::fft;
+    }
+    curand {
+        for_each_curand;
+        use trompe_cuda_abi::libraries::RandomError as Error;
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::random;
+    }
+    cusolver {
+        for_each_cusolver;
+        use trompe_cuda_abi::libraries::SolverError as Error;
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::solver;
+    }
+    cusparse {
+        for_each_cusparse;
+        use trompe_cuda_abi::libraries::SparseError as Error;
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::sparse;
+    }
+    cusparselt {
+        for_each_cusparselt;
+        use trompe_cuda_abi::libraries::SparseError as Error;
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::structured;
+    }
+    nccl {
+        for_each_nccl;
+        use trompe_cuda_abi::libraries::{NcclError as Error, NcclUniqueId};
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::nccl::{buffer, collective, communicator, group};
+    }
+    nvrtc {
+        for_each_nvrtc;
+        use trompe_cuda_abi::libraries::CompilerError as Error;
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::nvrtc::compiler;
+    }
+    cupti {
+        for_each_cupti;
+        use trompe_cuda_abi::libraries::ProfilingError as Error;
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::profiling;
+    }
+    cufile {
+        for_each_cufile;
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::file;
+    }
+    nvshmem {
+        for_each_nvshmem;
+        use trompe_cuda_abi::libraries::ShmemError as Error;
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::symmetric;
+    }
+    nvml {
+        for_each_nvml;
+        use trompe_cuda_abi::libraries::ManagementError as Error;
+        use trompe_cuda_abi::runtime::Address;
+        use crate::libs::nvml::{device, limits, links, memory, system};
+    }
 }

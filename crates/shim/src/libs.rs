@@ -8,13 +8,29 @@
 pub(crate) mod cublas;
 pub(crate) mod cudnn;
 mod failure;
+pub(crate) mod fft;
+pub(crate) mod file;
+pub(crate) mod nccl;
+pub(crate) mod nvml;
+pub(crate) mod nvrtc;
+pub(crate) mod profiling;
+pub(crate) mod random;
+pub(crate) mod solver;
+pub(crate) mod sparse;
+#[rustfmt::skip]
+pub(crate) mod structured;
+pub(crate) mod symmetric;
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use trompe_base::StreamId;
+use trompe_device::Kind;
 use trompe_device::blas::Blas;
+use trompe_device::communicator::Communicators;
+use trompe_device::compiler::Compilers;
 use trompe_device::dnn::{DeviceTraits, Dnn};
-use trompe_device::stream;
+use trompe_device::graph::NodeKind;
+use trompe_device::numerics::{FftPlans, SparseMatrices, Streamed};
 use trompe_trace::record::Record;
 
 use crate::door::Call;
@@ -31,6 +47,13 @@ pub(crate) struct Libraries {
     pub(crate) traits: DeviceTraits,
     pub(crate) blas: Blas,
     pub(crate) dnn: Dnn,
+    pub(crate) communicators: Communicators,
+    pub(crate) compilers: Compilers,
+    pub(crate) solvers: Streamed,
+    pub(crate) sparse: Streamed,
+    pub(crate) sparse_matrices: SparseMatrices,
+    pub(crate) generators: Streamed,
+    pub(crate) transforms: FftPlans,
 }
 
 static LIBRARIES: OnceLock<Mutex<Libraries>> = OnceLock::new();
@@ -42,7 +65,18 @@ pub(crate) fn libraries() -> MutexGuard<'static, Libraries> {
             .sheet()
             .map_or(0, |sheet| sheet.compute.capability_major * 10 + sheet.compute.capability_minor);
         let traits = DeviceTraits { compute_capability: capability };
-        Mutex::new(Libraries { traits, blas: Blas::new(), dnn: Dnn::new(traits) })
+        Mutex::new(Libraries {
+            traits,
+            blas: Blas::new(),
+            dnn: Dnn::new(traits),
+            communicators: Communicators::new(),
+            compilers: Compilers::new(),
+            solvers: Streamed::new(Kind::Solver),
+            sparse: Streamed::new(Kind::Sparse),
+            sparse_matrices: SparseMatrices::new(),
+            generators: Streamed::new(Kind::Random),
+            transforms: FftPlans::new(),
+        })
     });
     libraries.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -52,22 +86,22 @@ pub(crate) fn hold() -> Option<MutexGuard<'static, Libraries>> {
     LIBRARIES.get().map(|libraries| libraries.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The stream's id in records.
-pub(crate) fn stream_id(call: &Call<'_>, handle: u64) -> StreamId {
-    match handle {
-        0 | stream::LEGACY => stream::legacy_id(call.device()),
-        stream::PER_THREAD => stream::per_thread_id(call.device()),
-        _ => call
-            .machine()
-            .streams
-            .get(handle)
-            .map_or_else(|_| stream::legacy_id(call.device()), |stream| stream.id),
+/// Puts a device operation on a stream: gives the stream's id in records, and whether the stream captures a graph,
+/// which then has a node for the operation.
+pub(crate) fn enqueue(call: &mut Call<'_>, stream: u64) -> Result<(StreamId, bool), LibraryFailure> {
+    let mut machine = call.machine();
+    let stream = call.stream(&machine, stream)?;
+    if let Some(capture) = stream.capture {
+        machine.graphs.enqueue(capture, stream.id, NodeKind::Kernel, None);
     }
+    Ok((stream.id, stream.capture.is_some()))
 }
 
-/// Records a device operation that has no record of its own kind.
-pub(crate) fn record_library(call: &mut Call<'_>, stream: u64, bytes: [u64; 2], detail: &str) {
-    let stream = stream_id(call, stream);
+/// Puts a device operation that has no record of its own kind on a stream and records it: bytes read and written, and
+/// what it is, for people.
+pub(crate) fn record_library(call: &mut Call<'_>, stream: u64, bytes: [u64; 2], detail: &str) -> Outcome {
+    let (stream, _) = enqueue(call, stream)?;
     let [read, written] = bytes;
     call.record(&Record::Library { api: call.api.0, stream, read, written, detail });
+    Ok(())
 }

@@ -5,12 +5,15 @@
 macro_rules! for_each_cufile {
     ($with:ident) => {
         $with! {
-            accepted cuFileBufDeregister;
-            accepted cuFileBufRegister;
-            accepted cuFileHandleDeregister;
-            accepted cuFileHandleRegister;
-            accepted cuFileRead;
-            accepted cuFileWrite;
+            recorded cuFileBufDeregister(buffer: Address) -> u64 => file::deregister_buffer;
+            recorded cuFileBufRegister(buffer: Address, bytes: usize, flags: i32) -> u64 => file::register_buffer;
+            recorded cuFileDriverClose() -> u64 => file::driver;
+            recorded cuFileDriverOpen() -> u64 => file::driver;
+            quiet cuFileGetVersion(version: Out<i32>) -> u64 => file::version;
+            recorded cuFileHandleDeregister(handle: Address) -> () => file::deregister;
+            recorded cuFileHandleRegister(handle: Out<u64>, description: Address) -> u64 => file::register;
+            recorded cuFileRead(handle: Address, buffer: Address, bytes: usize, file_offset: i64, buffer_offset: i64) -> i64 => file::read;
+            recorded cuFileWrite(handle: Address, buffer: Address, bytes: usize, file_offset: i64, buffer_offset: i64) -> i64 => file::write;
         }
     };
 }

@@ -20,7 +20,7 @@ use trompe_cuda_abi::pointer::In;
 use trompe_device::blas::{Library, Product};
 use trompe_trace::record::Record;
 
-use super::{LibraryFailure, libraries, record_library, stream_id};
+use super::{LibraryFailure, Outcome, enqueue, libraries, record_library};
 use crate::door::Call;
 
 /// State of a cuBLAS handle.
@@ -28,16 +28,17 @@ fn library(handle: u64) -> Result<Library, LibraryFailure> {
     Ok(*libraries().blas.library(handle)?)
 }
 
-/// Records a product on a stream.
-fn record_product(call: &mut Call<'_>, stream: u64, math_mode: u32, product: &Product) {
-    if !call.recording() || product.shape.contains(&0) || product.batch == 0 {
-        return;
+/// Puts a product on a stream and records it. A product without elements does nothing.
+fn record_product(call: &mut Call<'_>, stream: u64, math_mode: u32, product: &Product) -> Outcome {
+    if product.shape.contains(&0) || product.batch == 0 {
+        return Ok(());
     }
     let traits = libraries().traits;
     match product.describe(math_mode, traits) {
         Some(gemm) => {
-            let stream = stream_id(call, stream);
+            let (stream, _) = enqueue(call, stream)?;
             call.record(&Record::Gemm { api: call.api.0, stream, gemm });
+            Ok(())
         }
         None => record_library(call, stream, [0, 0], &product.text()),
     }

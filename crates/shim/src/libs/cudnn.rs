@@ -16,25 +16,25 @@ pub(crate) mod recurrent;
 use trompe_device::dnn::Operation;
 use trompe_trace::record::Record;
 
-use super::{Outcome, libraries, record_library, stream_id};
+use super::{Outcome, enqueue, libraries, record_library};
 use crate::door::Call;
 
-/// Records what the device would do on the stream of a cuDNN handle.
+/// Puts an operation on the stream of a cuDNN handle and records it.
 fn record_operation(call: &mut Call<'_>, handle: u64, operation: &Operation) -> Outcome {
     let stream = libraries().dnn.library(handle)?.stream;
+    if let Operation::Graph(graph) = operation {
+        return record_library(call, stream, [graph.read, graph.written], &graph.detail);
+    }
+    let (stream, _) = enqueue(call, stream)?;
     if !call.recording() {
         return Ok(());
     }
-    let (api, id) = (call.api.0, stream_id(call, stream));
-    match operation {
-        Operation::Convolution(convolution) => {
-            call.record(&Record::Convolution { api, stream: id, convolution: convolution.clone() });
-        }
-        Operation::Attention(attention) => {
-            call.record(&Record::Attention { api, stream: id, attention: attention.clone() });
-        }
-        Operation::Gemm(gemm) => call.record(&Record::Gemm { api, stream: id, gemm: gemm.clone() }),
-        Operation::Graph(graph) => record_library(call, stream, [graph.read, graph.written], &graph.detail),
+    let api = call.api.0;
+    match operation.clone() {
+        Operation::Convolution(convolution) => call.record(&Record::Convolution { api, stream, convolution }),
+        Operation::Attention(attention) => call.record(&Record::Attention { api, stream, attention }),
+        Operation::Gemm(gemm) => call.record(&Record::Gemm { api, stream, gemm }),
+        Operation::Graph(_) => {}
     }
     Ok(())
 }

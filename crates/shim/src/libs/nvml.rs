@@ -23,13 +23,12 @@ const fn handle_of(index: u32) -> u64 {
 
 /// Asks the node about the device behind a handle.
 fn ask<T>(
-    call: &Call<'_>,
-    handle: u64,
-    question: impl FnOnce(&EmulatedNode, u32) -> T,
+    call: &Call<'_>, handle: u64, question: impl FnOnce(&EmulatedNode, u32) -> T,
 ) -> Result<T, LibraryFailure> {
     let machine = call.machine();
     let node = machine.node().ok_or(LibraryFailure::NotFound)?;
     let offset = handle.checked_sub(FIRST_HANDLE).filter(|offset| offset.is_multiple_of(HANDLE_STEP));
-    let index = offset.map(|offset| offset / HANDLE_STEP).filter(|index| *index < u64::from(node.device_count));
+    let index =
+        offset.map(|offset| offset / HANDLE_STEP).filter(|index| *index < u64::from(node.device_count));
     Ok(question(node, index.ok_or(LibraryFailure::InvalidValue)? as u32))
 }

@@ -43,7 +43,7 @@ fn run(call: &mut Call<'_>, handle: u64, groups: &Groups) -> Outcome {
             accumulate: false,
             epilogue: 1,
         };
-        record_product(call, library.stream, library.math_mode, &product);
+        record_product(call, library.stream, library.math_mode, &product)?;
     }
     Ok(())
 }

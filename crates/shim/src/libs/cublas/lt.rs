@@ -218,6 +218,5 @@ pub(crate) fn matmul(
     };
     product.accumulate = accumulates(host_scalars, beta, scalar_size(product.compute, scale));
     let math_mode = library(handle).map_or(0, |library| library.math_mode);
-    record_product(call, stream, math_mode, &product);
-    Ok(())
+    record_product(call, stream, math_mode, &product)
 }

@@ -10,6 +10,5 @@ use crate::libs::{Outcome, record_library};
 pub(crate) fn on_handle(call: &mut Call<'_>, handle: u64) -> Outcome {
     let stream = library(handle)?.stream;
     let symbol = tables::row(call.api).1.symbol;
-    record_library(call, stream, [0, 0], symbol);
-    Ok(())
+    record_library(call, stream, [0, 0], symbol)
 }

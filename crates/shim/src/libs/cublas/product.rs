@@ -21,8 +21,7 @@ fn run(call: &mut Call<'_>, handle: u64, beta: u64, mut product: Product) -> Out
     let library = library(handle)?;
     let size = scalar_size(product.compute, product.operands[2].dtype);
     product.accumulate = accumulates(library.pointer_mode == 0, beta, size);
-    record_product(call, library.stream, library.math_mode, &product);
-    Ok(())
+    record_product(call, library.stream, library.math_mode, &product)
 }
 
 fn operand<I: Into<i64>>(dtype: i32, leading: I) -> Operand {

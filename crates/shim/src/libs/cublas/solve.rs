@@ -10,7 +10,7 @@ use crate::libs::{Outcome, record_library};
 
 fn run(call: &mut Call<'_>, handle: u64, info: u64, detail: &str) -> Outcome {
     let stream = library(handle)?.stream;
-    record_library(call, stream, [0, 0], detail);
+    record_library(call, stream, [0, 0], detail)?;
     Ok(Out::<i32>::new(info as usize).write(0)?)
 }
 

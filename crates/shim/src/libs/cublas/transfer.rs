@@ -2,49 +2,28 @@
 
 #![expect(clippy::too_many_arguments, reason = "the library's own signatures")]
 
-use trompe_base::Bytes;
-use trompe_cuda_abi::pointer::{In, Out};
-use trompe_trace::descriptor::{Copy, Place};
-use trompe_trace::record::Record;
-
+use crate::common::copy::{Transfer2D, transfer_2d};
 use crate::door::Call;
-use crate::libs::{LibraryFailure, Outcome, stream_id};
-
-/// Copies of more bytes than this are recorded, not made.
-const LARGEST_REAL_COPY: u64 = 4 << 20;
+use crate::libs::Outcome;
 
 /// One side of a copy: address and bytes from column to column.
 type Side = (u64, u64);
 
 fn copy(call: &mut Call<'_>, columns: (u64, u64), from: Side, to: Side, stream: Option<u64>) -> Outcome {
-    let (count, bytes) = columns;
-    let total = count.checked_mul(bytes).ok_or(LibraryFailure::InvalidValue)?;
-    if total <= LARGEST_REAL_COPY {
-        let mut buffer = Vec::new();
-        for index in 0..count {
-            buffer.clear();
-            In::<u8>::new((from.0 + index * from.1) as usize).append_to(&mut buffer, bytes as usize)?;
-            Out::<u8>::new((to.0 + index * to.1) as usize).write_bytes(&buffer)?;
-        }
-    }
-    let (source, destination) = {
-        let mut machine = call.machine();
-        if machine.memory.device_of(to.0).is_some() && total <= LARGEST_REAL_COPY && count > 0 {
-            machine.memory.mark_written(to.0, (count - 1) * to.1 + bytes);
-        }
-        let place = |address| {
-            if machine.memory.device_of(address).is_some() { Place::Device } else { Place::Pageable }
-        };
-        (place(from.0), place(to.0))
-    };
-    let record = Record::Copy {
-        api: call.api.0,
-        stream: stream_id(call, stream.unwrap_or(0)),
-        copy: Copy { from: source, to: destination, bytes: Bytes(total) },
-        blocking: stream.is_none(),
-    };
-    call.record(&record);
-    Ok(())
+    let (height, width) = columns;
+    Ok(transfer_2d(
+        call,
+        Transfer2D {
+            to: to.0,
+            to_pitch: to.1,
+            from: from.0,
+            from_pitch: from.1,
+            width,
+            height,
+            stream: stream.unwrap_or(0),
+            synchronous: stream.is_none(),
+        },
+    )?)
 }
 
 fn positive(value: i32) -> u64 {

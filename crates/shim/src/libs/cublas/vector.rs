@@ -28,8 +28,7 @@ pub(crate) fn multiply<const D: i32, I: Into<i64>>(
         accumulate: accumulates(library.pointer_mode == 0, beta, scalar_size(compute_of(D), D)),
         epilogue: 1,
     };
-    record_product(call, library.stream, library.math_mode, &product);
-    Ok(())
+    record_product(call, library.stream, library.math_mode, &product)
 }
 
 /// A routine that reads `vectors` vectors of `count` elements and gives one result. Kernels compute nothing, so a
@@ -39,7 +38,7 @@ fn reduce(call: &mut Call<'_>, handle: u64, shape: (i64, u64, i32), result: (u64
     let (count, vectors, dtype) = shape;
     let size = blas::dtype(dtype).map_or(4, trompe_base::DType::size);
     let read = vectors * u64::try_from(count).unwrap_or(0) * size;
-    record_library(call, library.stream, [read, result.1 as u64], "vector reduction");
+    record_library(call, library.stream, [read, result.1 as u64], "vector reduction")?;
     if library.pointer_mode == 0 {
         Out::<u8>::new(result.0 as usize).write_bytes(&vec![0; result.1])?;
     }

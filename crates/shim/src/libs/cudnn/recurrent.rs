@@ -10,7 +10,7 @@ use trompe_trace::descriptor::Direction;
 use trompe_trace::record::Record;
 
 use crate::door::Call;
-use crate::libs::{LibraryFailure, Outcome, libraries, stream_id};
+use crate::libs::{LibraryFailure, Outcome, enqueue, libraries};
 
 /// `CUDNN_FWD_MODE_TRAINING`.
 const TRAINING: i32 = 1;
@@ -92,7 +92,7 @@ fn run(call: &mut Call<'_>, handle: u64, rnn: u64, data: u64, direction: Directi
         let stream = libraries.dnn.library(handle)?.stream;
         (stream, libraries.dnn.rnn(rnn)?.describe(libraries.dnn.rnn_data(data)?, direction))
     };
-    let stream = stream_id(call, stream);
+    let (stream, _) = enqueue(call, stream)?;
     for rnn in described {
         call.record(&Record::Rnn { api: call.api.0, stream, rnn });
     }

@@ -81,7 +81,8 @@ fn make(call: &mut Call<'_>, request: Request) -> Result<Made, LibraryFailure> {
 
 /// `ncclAllReduce`.
 pub(crate) fn all_reduce(
-    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, operator: i32, communicator: u64, stream: u64,
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, operator: i32, communicator: u64,
+    stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::AllReduce;
     let made = make(call, Request { kind, count, dtype, operator, peer: 0, communicator, stream })?;
@@ -121,7 +122,8 @@ fn defer(call: &mut Call<'_>, made: &Made, role: Role, peer: i32, request: (u64,
 
 /// `ncclBroadcast`.
 pub(crate) fn broadcast(
-    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64, stream: u64,
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64,
+    stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Broadcast;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer: root, communicator, stream })?;
@@ -150,7 +152,8 @@ pub(crate) fn all_gather(
 
 /// `ncclReduceScatter`.
 pub(crate) fn reduce_scatter(
-    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, operator: i32, communicator: u64, stream: u64,
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, operator: i32, communicator: u64,
+    stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::ReduceScatter;
     let made = make(call, Request { kind, count, dtype, operator, peer: 0, communicator, stream })?;
@@ -178,7 +181,8 @@ pub(crate) fn all_to_all(
 
 /// `ncclGather`.
 pub(crate) fn gather(
-    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64, stream: u64,
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64,
+    stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Gather;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer: root, communicator, stream })?;
@@ -190,7 +194,8 @@ pub(crate) fn gather(
 
 /// `ncclScatter`: this member's part, which only the root has.
 pub(crate) fn scatter(
-    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64, stream: u64,
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64,
+    stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Scatter;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer: root, communicator, stream })?;

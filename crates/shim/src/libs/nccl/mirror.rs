@@ -101,7 +101,8 @@ pub(super) fn settle(call: &mut Call<'_>, calls: &[Pending]) {
     }
     let mut machine = call.machine();
     for pending in calls {
-        let same = |other: &&Pending| other.communicator == pending.communicator && other.bytes == pending.bytes;
+        let same =
+            |other: &&Pending| other.communicator == pending.communicator && other.bytes == pending.bytes;
         match pending.role {
             // What another root sends is what this member sends as a root (uneven gathers are made of these).
             Role::Broadcast => {

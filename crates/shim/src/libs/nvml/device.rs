@@ -24,7 +24,9 @@ pub(crate) fn by_index(call: &mut Call<'_>, index: u32, device: Out<u64>) -> Out
     Ok(device.write(handle_of(index))?)
 }
 
-fn find(call: &Call<'_>, device: Out<u64>, is_it: impl Fn(&trompe_hardware::EmulatedNode, u32) -> bool) -> Outcome {
+fn find(
+    call: &Call<'_>, device: Out<u64>, is_it: impl Fn(&trompe_hardware::EmulatedNode, u32) -> bool,
+) -> Outcome {
     let found = {
         let machine = call.machine();
         let node = machine.node().ok_or(LibraryFailure::NotFound)?;
@@ -95,7 +97,9 @@ pub(crate) fn pci(call: &mut Call<'_>, device: u64, information: Out<u8>) -> Out
 }
 
 /// `nvmlDeviceGetCudaComputeCapability`.
-pub(crate) fn compute_capability(call: &mut Call<'_>, device: u64, major: Out<i32>, minor: Out<i32>) -> Outcome {
+pub(crate) fn compute_capability(
+    call: &mut Call<'_>, device: u64, major: Out<i32>, minor: Out<i32>,
+) -> Outcome {
     let capability = ask(call, device, |node, _| {
         (node.device.compute.capability_major, node.device.compute.capability_minor)
     })?;
@@ -118,7 +122,8 @@ pub(crate) fn architecture(call: &mut Call<'_>, device: u64, architecture: Out<u
 
 /// `nvmlDeviceGetNumGpuCores`.
 pub(crate) fn cores(call: &mut Call<'_>, device: u64, cores: Out<u32>) -> Outcome {
-    let number = ask(call, device, |node, _| node.device.compute.sm_count * node.device.compute.fp32_lanes_per_sm)?;
+    let number =
+        ask(call, device, |node, _| node.device.compute.sm_count * node.device.compute.fp32_lanes_per_sm)?;
     Ok(cores.write(number)?)
 }
 

@@ -1,0 +1,3 @@
+//! NVRTC.
+
+pub(crate) mod compiler;
