@@ -10,16 +10,17 @@
 //! In its tick, an event without a value and with a bucket of its own needs no node: its bucket is marked.
 
 mod due;
+mod nodes;
 mod payload;
 mod plain;
+mod ticks;
 
 use trompe_base::{Duration, SimTime};
 
-use crate::error::ScheduleError;
-use crate::event::{AnyEvent, EventName, Id, Kind};
+use crate::event::{AnyEvent, EventName, Kind};
 use crate::phase::Phase;
 use crate::pool::AnyPool;
-use crate::slab::{List, NIL, Slab};
+use crate::slab::{NIL, Slab};
 use crate::wheel::Wheel;
 use due::Due;
 
@@ -134,11 +135,15 @@ pub struct Scheduler {
     event_of_bucket: Vec<u32>,
     slab: Slab,
     /// The running tick; empty between ticks.
-    due: Due,
-    /// The tick `soon`.
-    next: Due,
+    due: Box<Due>,
+    /// The only node of the running tick so far, which does without buckets, or [`NIL`].
+    single: u32,
+    /// The tick `soon`, if it is open; otherwise empty.
+    next: Box<Due>,
     /// The tick after the running one; between ticks, the one that runs next.
     soon: u64,
+    /// Whether what is pending for the tick `soon` stands in `next`, not in the wheel.
+    open: bool,
     /// All later ticks.
     wheel: Wheel,
     pools: Vec<Option<Box<dyn AnyPool>>>,
@@ -168,9 +173,11 @@ impl Scheduler {
             events: parts.events,
             event_of_bucket,
             slab: Slab::default(),
-            due: Due::new(parts.buckets),
-            next: Due::new(parts.buckets),
+            due: Box::new(Due::new(parts.buckets)),
+            single: NIL,
+            next: Box::new(Due::new(parts.buckets)),
             soon: 0,
+            open: false,
             wheel: Wheel::new(0),
             pools: parts.pools,
             labels: parts.labels,
@@ -217,7 +224,7 @@ impl Scheduler {
         if !self.due.is_empty() {
             return Some(self.now());
         }
-        if !self.every_tick.is_empty() || !self.next.is_empty() {
+        if !self.every_tick.is_empty() || self.open && !self.next.is_empty() {
             return Some(SimTime::from_picos(self.soon));
         }
         self.wheel.next_tick(&self.slab).map(SimTime::from_picos)
@@ -296,6 +303,7 @@ impl Scheduler {
         self.slab.clear();
         self.due.clear();
         self.next.clear();
+        self.open = false;
         self.wheel.reset(self.now);
         self.continuing = 0;
     }
@@ -334,285 +342,5 @@ impl Scheduler {
             }
             _ => {}
         }
-    }
-
-    // What the run loop needs.
-
-    pub(crate) fn in_tick(&self) -> bool {
-        self.in_tick
-    }
-
-    pub(crate) fn running_group(&self) -> u32 {
-        self.group
-    }
-
-    pub(crate) fn label(&self, event: u32) -> &Label {
-        &self.labels[event as usize]
-    }
-
-    pub(crate) fn schedule_start_up(&mut self) {
-        for event in std::mem::take(&mut self.start_up) {
-            self.put(event, self.now, NIL);
-        }
-    }
-
-    /// Begins the earliest tick that has something to do and does not lie after `limit`.
-    #[inline]
-    pub(crate) fn begin_tick(&mut self, limit: u64) -> bool {
-        if self.next.is_empty() && self.every_tick.is_empty() {
-            let Some((tick, list)) = self.wheel.advance(&mut self.slab, limit) else { return false };
-            self.soon = tick;
-            self.fill_next(list);
-        } else if self.soon > limit {
-            return false;
-        }
-        std::mem::swap(&mut self.due, &mut self.next);
-        self.now = self.soon;
-        self.in_tick = true;
-        self.ticks += 1;
-        self.set_soon(self.now + 1);
-        if !self.every_tick.is_empty() {
-            self.put_every_tick();
-        }
-        true
-    }
-
-    /// Lets `next` stand for `tick`, before which nothing is pending.
-    #[inline]
-    fn set_soon(&mut self, tick: u64) {
-        self.soon = tick;
-        if let Some((_, list)) = self.wheel.advance(&mut self.slab, tick) {
-            self.fill_next(list);
-        }
-    }
-
-    /// Moves a list of nodes of the tick `soon` to its buckets.
-    #[inline]
-    fn fill_next(&mut self, list: List) {
-        let mut index = list.head;
-        while index != NIL {
-            let node = self.slab.get(index);
-            let (following, event) = (node.next, node.event);
-            let state = &mut self.events[event as usize];
-            if state.marks && self.next.mark(state.bucket) {
-                state.head = self.slab.event_unlink(state.head, index);
-                self.slab.release(index);
-            } else {
-                self.next.push(&mut self.slab, state.bucket, index);
-            }
-            index = following;
-        }
-    }
-
-    fn put_every_tick(&mut self) {
-        if let Some(&first) = self.every_tick.first()
-            && self.events[first as usize].marks
-        {
-            for i in 0..self.every_tick.len() {
-                self.put(self.every_tick[i], self.now, NIL);
-            }
-            return;
-        }
-        // Without buckets of their own they come before everything that was scheduled.
-        for i in (0..self.every_tick.len()).rev() {
-            self.put_first(self.every_tick[i]);
-        }
-    }
-
-    /// Takes the next firing of the running tick.
-    #[inline(always)]
-    pub(crate) fn take_due(&mut self) -> Option<Taken> {
-        let bucket = self.due.first()?;
-        let (event, payload) = match self.due.pop(&mut self.slab, bucket) {
-            Some(index) => {
-                let node = self.slab.get(index);
-                let (event, payload) = (node.event, node.payload);
-                let state = &mut self.events[event as usize];
-                state.head = self.slab.event_unlink(state.head, index);
-                self.slab.release(index);
-                if !state.marks {
-                    self.due.settle(bucket);
-                }
-                (event, payload)
-            }
-            None => {
-                self.due.take_mark(bucket);
-                (self.event_of_bucket[bucket as usize], NIL)
-            }
-        };
-        let state = &mut self.events[event as usize];
-        state.pending -= 1;
-        state.fired += 1;
-        state.last_fired = self.now;
-        self.continuing -= u64::from(state.continuing);
-        self.group = state.group;
-        self.running = event;
-        Some(Taken { event, payload })
-    }
-
-    /// No handler is running any more.
-    #[inline]
-    pub(crate) fn handlers_returned(&mut self) {
-        self.running = NIL;
-    }
-
-    pub(crate) fn end_tick(&mut self) {
-        self.in_tick = false;
-        self.group = 0;
-        self.now = self.soon;
-    }
-
-    pub(crate) fn skip_to(&mut self, tick: u64) {
-        debug_assert!(!self.in_tick && tick >= self.now && self.next.is_empty());
-        self.now = tick;
-        self.set_soon(tick);
-    }
-
-    // Nodes.
-
-    #[inline(always)]
-    fn index(&self, id: Id) -> usize {
-        assert!(id.engine == self.engine, "an event handle belongs to another engine");
-        id.vertex as usize
-    }
-
-    /// Lets an event fire at `tick`; all checks have been made. Returns the node, if there is one.
-    #[inline(always)]
-    fn put(&mut self, event: u32, tick: u64, payload: u32) -> u32 {
-        let state = &mut self.events[event as usize];
-        state.pending += 1;
-        self.continuing += u64::from(state.continuing);
-        let due = if tick == self.soon {
-            &mut self.next
-        } else if tick == self.now {
-            &mut self.due
-        } else {
-            let index = self.slab.allocate(event, tick, payload);
-            state.head = self.slab.event_push(state.head, index);
-            self.wheel.insert(&mut self.slab, index, tick);
-            return index;
-        };
-        if state.marks && due.mark(state.bucket) {
-            return NIL;
-        }
-        let index = self.slab.allocate(event, tick, payload);
-        state.head = self.slab.event_push(state.head, index);
-        due.push(&mut self.slab, state.bucket, index);
-        index
-    }
-
-    /// Lets an event fire before everything else of its bucket in the running tick.
-    fn put_first(&mut self, event: u32) {
-        let index = self.slab.allocate(event, self.now, NIL);
-        let state = &mut self.events[event as usize];
-        state.pending += 1;
-        self.continuing += u64::from(state.continuing);
-        state.head = self.slab.event_push(state.head, index);
-        self.due.push_front(&mut self.slab, state.bucket, index);
-    }
-
-    /// Takes a pending node out and drops its value.
-    fn cancel_node(&mut self, index: u32) {
-        let node = self.slab.get(index);
-        let (event, payload, tick) = (node.event, node.payload, node.tick);
-        let state = &mut self.events[event as usize];
-        if let Some(due) =
-            buckets_of(tick, (self.in_tick, self.now, self.soon), &mut self.due, &mut self.next)
-        {
-            due.remove(&mut self.slab, state.bucket, index);
-            if !state.marks {
-                due.settle(state.bucket);
-            }
-        } else {
-            self.wheel.remove(&mut self.slab, index);
-        }
-        state.head = self.slab.event_unlink(state.head, index);
-        state.pending -= 1;
-        self.continuing -= u64::from(state.continuing);
-        self.slab.release(index);
-        if payload != NIL {
-            self.pools[event as usize].as_mut().expect("a payload event has a pool").discard(payload);
-        }
-    }
-
-    /// Takes the mark of an event at `tick` back; returns whether there was one. Its nodes at that tick are gone.
-    fn cancel_mark(&mut self, event: usize, tick: u64) -> bool {
-        let state = &mut self.events[event];
-        let due = buckets_of(tick, (self.in_tick, self.now, self.soon), &mut self.due, &mut self.next);
-        let marked = state.marks && due.is_some_and(|due| due.unmark(state.bucket));
-        if marked {
-            state.pending -= 1;
-            self.continuing -= u64::from(state.continuing);
-        }
-        marked
-    }
-
-    /// Whether an event is pending at `tick`.
-    fn is_pending_at(&self, event: usize, tick: u64) -> bool {
-        let state = &self.events[event];
-        let marked = |due: &Due| state.marks && due.contains(state.bucket);
-        tick == self.soon && marked(&self.next)
-            || tick == self.now && self.in_tick && marked(&self.due)
-            || self.nodes_of(event).any(|index| self.slab.get(index).tick == tick)
-    }
-
-    /// The pending nodes of an event.
-    fn nodes_of(&self, event: usize) -> impl Iterator<Item = u32> {
-        let first = self.events[event].head;
-        std::iter::successors((first != NIL).then_some(first), |&index| {
-            let next = self.slab.get(index).event_next;
-            (next != NIL).then_some(next)
-        })
-    }
-
-    /// The tick `delay` after now.
-    #[inline]
-    fn after(&self, event: usize, delay: u64) -> Result<u64, ScheduleError> {
-        self.now.checked_add(delay).filter(|&tick| tick != u64::MAX).ok_or_else(|| ScheduleError::TooFar {
-            event: self.labels[event].name.clone(),
-            delay,
-            now: self.now,
-        })
-    }
-
-    /// Refuses the running tick for an event whose group has run.
-    #[inline]
-    fn check_group(&self, event: usize, tick: u64) -> Result<(), ScheduleError> {
-        if tick == self.now && self.events[event].group < self.group {
-            return Err(self.earlier_group(event));
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn earlier_group(&self, event: usize) -> ScheduleError {
-        // After a stop inside a tick no handler runs, so the last one that did is not known: name the event itself.
-        let running = if self.running == NIL { event } else { self.running as usize };
-        ScheduleError::EarlierGroup {
-            running: self.labels[running].name.clone(),
-            running_group: self.group,
-            running_phase: self.labels[running].phase,
-            event: self.labels[event].name.clone(),
-            event_group: self.events[event].group,
-            event_phase: self.labels[event].phase,
-            tick: self.now,
-        }
-    }
-}
-
-/// The buckets that stand for `tick`, if there are any; `clock` is whether a tick is running, now and soon.
-fn buckets_of<'a>(
-    tick: u64,
-    clock: (bool, u64, u64),
-    due: &'a mut Due,
-    next: &'a mut Due,
-) -> Option<&'a mut Due> {
-    let (in_tick, now, soon) = clock;
-    if tick == soon {
-        Some(next)
-    } else if in_tick && tick == now {
-        Some(due)
-    } else {
-        None
     }
 }

@@ -97,8 +97,10 @@ impl Scheduler {
 
     #[inline]
     fn schedule_vertex(&mut self, event: usize, tick: u64) -> Result<(), ScheduleError> {
-        self.check_group(event, tick)?;
         let state = &self.events[event];
+        if tick == self.now && state.group < self.group {
+            return Err(self.earlier_group(event));
+        }
         if state.kind != Kind::Plain {
             if state.kind == Kind::SingleCycle && tick - self.now > state.cycle {
                 return Err(self.not_this_or_next_cycle(event, tick));
