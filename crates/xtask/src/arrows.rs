@@ -16,6 +16,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("collate", &["base", "trace"]),
     ("estimate", &["base", "trace", "hardware"]),
     ("cluster", &["base", "engine", "trace", "hardware", "estimate", "results"]),
+    ("npu", &["base", "engine", "hardware", "estimate", "results"]),
     ("interop", &["base", "trace", "results"]),
     ("report", &["base", "results"]),
     // The emulated GPU.
