@@ -113,10 +113,10 @@ pub fn run(program: &Path, command: &[OsString], emulation: &Emulation) -> Resul
         }
     });
     let status = child.wait();
+    let interrupted_by = status.as_ref().ok().and_then(|status| seen.reason(*status));
     handle.close();
     let _ = watcher.join();
     let status = status.map_err(|error| cannot(error.to_string()))?;
-    let interrupted_by = seen.first();
     if interrupted_by.is_some() {
         descendants::end_all();
     }
@@ -149,5 +149,21 @@ impl Interruptions {
 
     fn first(&self) -> Option<i32> {
         Some(self.first.load(Ordering::Relaxed) as i32).filter(|number| *number != 0)
+    }
+
+    /// The signal that stopped a command which has ended with `status`.
+    ///
+    /// A signal to the whole group may end the command before our own copy of it is handled, so a command that ended
+    /// badly is given a moment.
+    fn reason(&self, status: ExitStatus) -> Option<i32> {
+        const MOMENT: Duration = Duration::from_millis(5);
+        const MOMENTS: u32 = 20;
+        for _ in 0..MOMENTS {
+            if status.success() || self.first().is_some() {
+                break;
+            }
+            std::thread::sleep(MOMENT);
+        }
+        self.first().or_else(|| status.signal().filter(|signal| [SIGHUP, SIGINT, SIGTERM].contains(signal)))
     }
 }

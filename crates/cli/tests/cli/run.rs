@@ -138,7 +138,7 @@ fn interrupted(body: &str, group: bool, signal: &str) -> (Stage, Ran) {
 
 #[test]
 fn what_was_recorded_before_ctrl_c_is_reported_and_children_end() {
-    let body = "record; sleep 300 & echo $! > child; touch ready; wait";
+    let body = "record; sleep 60 & echo $! > child; touch ready; wait";
     let (stage, ran) = interrupted(body, true, "-INT");
     ran.check(130, &["INTERRUPTED"]);
     assert_eq!(report(&stage.path("work/trompe-out")).verdict.status, VerdictStatus::Interrupted);
