@@ -1,9 +1,9 @@
 //! Worker traces of a job → one job trace.
 //!
 //! What it does, in order, for each process: one pass in time order that finds events, operators and memory
-//! ([`walk`]); interpretation of each event, where kernel launches become descriptors ([`interpret`], [`classify`])
-//! and CUDA graphs are expanded ([`capture`]); steps ([`steps`]) and robust host times ([`host_time`]); memory
-//! ([`memory`]); then all processes together ([`ranks`]).
+//! (`walk`); interpretation of each event, where kernel launches become descriptors (`interpret`, `classify`)
+//! and CUDA graphs are expanded (`capture`); steps (`steps`) and robust host times (`host_time`); memory
+//! (`memory`); then all processes together (`ranks`).
 //!
 //! What it is not: it prices nothing, knows no cluster and does no I/O: files are read and written by
 //! `trompe-trace`. Equal traces give equal job traces.

@@ -277,12 +277,32 @@ impl<'f, 'a> Context<'f, 'a> {
 
     fn decode(&self, row: usize) -> Call<'a> {
         let frame = &self.frames[row];
-        Call {
-            name: frame.name,
-            inputs: values::decode(frame.inputs),
-            outputs: values::decode(frame.outputs),
-        }
+        Call { name: frame.name, inputs: decode(frame.inputs), outputs: decode(frame.outputs) }
     }
+}
+
+/// More elements than any device has bytes; tensors beyond are damage, and sums over real ones never overflow.
+pub(crate) const MOST_ELEMENTS: u64 = 1 << 44;
+
+/// Decodes packed values; tensors of impossible sizes become opaque.
+pub(crate) fn decode(bytes: &[u8]) -> Vec<Value> {
+    values::decode(bytes).into_iter().map(plausible).collect()
+}
+
+fn plausible(value: Value) -> Value {
+    match value {
+        Value::Tensor(tensor) if product(&tensor.sizes).is_none() => Value::Opaque,
+        Value::List(list) => Value::List(list.into_iter().map(plausible).collect()),
+        other => other,
+    }
+}
+
+/// The product of some extents; `None` when it is impossibly large.
+pub(crate) fn product(extents: &[u64]) -> Option<u64> {
+    // Zero extents hide the others from the product, not from those who divide by one of them.
+    let all = extents.iter().try_fold(1u64, |a, b| a.checked_mul((*b).max(1)));
+    all.filter(|n| *n <= MOST_ELEMENTS)?;
+    Some(extents.iter().product())
 }
 
 /// Bytes of a tensor's elements in memory, those that a broadcast repeats counted once.

@@ -5,9 +5,9 @@
 //! or a linear layer's input (batch first). The sum over a step's micro-batches is what the step processes.
 
 use trompe_trace::job::{Phase, Steps};
-use trompe_trace::values::{self, Tensor, Value};
+use trompe_trace::values::{Tensor, Value};
 
-use crate::operator::{Frame, FrameKind};
+use crate::operator::{Frame, FrameKind, decode};
 
 /// What one micro-batch brings.
 struct Input {
@@ -46,7 +46,7 @@ fn input(frame: &Frame<'_>) -> Option<Input> {
         "aten::lstm" | "aten::gru" | "aten::_cudnn_rnn" => (0, "recurrent input"),
         _ => return None,
     };
-    let values = values::decode(frame.inputs);
+    let values = decode(frame.inputs);
     let Some(Value::Tensor(tensor)) = values.get(position) else { return None };
     let shape = shape(tensor);
     let (samples, tokens) = match (frame.name, tensor.sizes.as_slice()) {

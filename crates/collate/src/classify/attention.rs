@@ -11,7 +11,7 @@ use super::{Kernel, work};
 use crate::kernel::name::{integer, split_arguments};
 use crate::kernel::parameters::int;
 use crate::kernel::types;
-use crate::operator::Call;
+use crate::operator::{Call, product};
 
 /// Describes attention kernels and their helpers.
 pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
@@ -24,7 +24,8 @@ pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
 
 fn flash(kernel: &Kernel<'_, '_>, base: &str) -> Option<Descriptor> {
     let shapes = flash_shapes(kernel, base)?;
-    let area = shapes.batch * shapes.seq_q * shapes.heads * shapes.head_dim;
+    let area = product(&[shapes.batch, shapes.seq_q, shapes.heads, shapes.head_dim])?;
+    let keys = product(&[shapes.batch, shapes.seq_kv, shapes.heads, shapes.head_dim])?;
     let rows = shapes.batch * shapes.seq_q * shapes.heads;
     let size = shapes.dtype.size();
     let pass = |read, written| {
@@ -43,10 +44,7 @@ fn flash(kernel: &Kernel<'_, '_>, base: &str) -> Option<Descriptor> {
             pass(2 * area * size, rows * 4 + cleared)
         }
         "flash_bwd_convert_dq_kernel" => pass(area * 4, area * size),
-        "flash_bwd_convert_dkv_kernel" => {
-            let area = shapes.batch * shapes.seq_kv * shapes.heads * shapes.head_dim;
-            pass(2 * area * 4, 2 * area * size)
-        }
+        "flash_bwd_convert_dkv_kernel" => pass(2 * keys * 4, 2 * keys * size),
         "flash_fwd_splitkv_combine_kernel" => {
             // Partial results in fp32, one set per split.
             let splits = kernel.name.integer(2).map_or(2, |log2| 1 << log2.min(7));

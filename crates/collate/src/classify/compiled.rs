@@ -8,6 +8,7 @@ use trompe_trace::descriptor::{Descriptor, Triton, Work};
 
 use super::Kernel;
 use crate::kernel::parameters::long;
+use crate::operator::MOST_ELEMENTS;
 
 /// Describes kernels of modules loaded at run time.
 pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
@@ -16,7 +17,10 @@ pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
     }
     let pointers =
         kernel.parameters.iter().filter(|bytes| bytes.len() == 8).filter_map(|bytes| long(bytes, 0));
-    let bytes = pointers.filter_map(|p| u64::try_from(p).ok()).map(|p| kernel.allocation.rest(p)).sum();
+    let bytes = pointers
+        .filter_map(|p| u64::try_from(p).ok())
+        .map(|p| kernel.allocation.rest(p).min(MOST_ELEMENTS))
+        .sum();
     Some(Descriptor::Triton(Triton {
         work: Work { read: Bytes(bytes), written: Bytes::ZERO, flops: Flops::ZERO },
         blocks: kernel.blocks(),

@@ -8,7 +8,7 @@ use trompe_trace::descriptor::{Descriptor, Direction, Embedding};
 
 use super::{Kernel, work};
 use crate::kernel::types;
-use crate::operator::Call;
+use crate::operator::{Call, product};
 
 /// Kernels that `index_select` chooses from.
 const LOOK_UP: [&str; 4] = [
@@ -38,7 +38,7 @@ fn look_up(call: &Call<'_>, table: usize, indices: usize) -> Option<Embedding> {
     let (table, indices) = (call.tensor(table)?, call.tensor(indices)?);
     let (rows, width, dtype) = (*table.sizes.first()?, *table.sizes.last()?, table.dtype?);
     let tokens = indices.elements();
-    let bytes = tokens * width * dtype.size();
+    let bytes = product(&[tokens, width])? * dtype.size();
     let work = work(bytes + indices.bytes(), bytes, 0);
     Some(Embedding { direction: Direction::Forward, tokens, width, rows, dtype, work })
 }
@@ -67,7 +67,7 @@ fn gradient(kernel: &Kernel<'_, '_>, base: &str) -> Option<Embedding> {
         _ => None,
     };
     let (tokens, width, rows) = shapes.or(exact)?;
-    let area = tokens * width;
+    let area = product(&[tokens, width])?;
     let read = if reads_gradient { area * dtype.size() + tokens * 8 } else { area * 4 };
     let written = if writes_rows { area * dtype.size() } else { area * 4 };
     Some(Embedding {

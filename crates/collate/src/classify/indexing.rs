@@ -9,7 +9,7 @@ use trompe_trace::values::Tensor;
 
 use super::{Kernel, widest, work};
 use crate::kernel::types;
-use crate::operator::Call;
+use crate::operator::{Call, product};
 
 /// Describes kernels that move data by index.
 pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
@@ -81,7 +81,7 @@ fn gather(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
     let call = kernel.context.call().and_then(|c| result(c));
     let dtype = call.and_then(|t| t.dtype).unwrap_or(DType::U8);
     let (bytes, rows) = match (count, slice, call) {
-        (Some(count), Some(slice), _) => (count * slice * u64::from(kernel.grid[2].max(1)), count),
+        (Some(count), Some(slice), _) => (product(&[count, slice, u64::from(kernel.grid[2].max(1))])?, count),
         (_, _, Some(result)) => (result.bytes(), *result.sizes.first()?),
         _ => return None,
     };
@@ -108,7 +108,9 @@ fn copied(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
     let exact = if kernel.name.base == "roll_cuda_kernel" {
         count(2)
     } else {
-        count(2).zip(count(3)).map(|(rows, cols)| rows * cols * u64::from(kernel.grid[2].max(1)))
+        count(2)
+            .zip(count(3))
+            .and_then(|(rows, cols)| product(&[rows, cols, u64::from(kernel.grid[2].max(1))]))
     };
     let shaped = || kernel.context.call().and_then(|c| result(c)).map(|t| t.elements());
     let elements = shaped().or(exact)?;
@@ -167,8 +169,11 @@ fn accumulated(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
     let call = kernel.context.call();
     let values = call.and_then(|call| call.device_inputs().last().map(|t| t.elements()));
     // (sorted indices, order, gradient, table, int64 count, int64 slice, …).
-    let exact =
-        kernel.parameters.count_at(4).zip(kernel.parameters.count_at(5)).map(|(n, slice)| n * slice.max(1));
+    let exact = kernel
+        .parameters
+        .count_at(4)
+        .zip(kernel.parameters.count_at(5))
+        .and_then(|(n, slice)| product(&[n, slice.max(1)]));
     let elements = exact.or(values)?;
     let bytes = elements * dtype.size();
     indexing(elements, dtype, 2 * bytes + elements.min(exact.unwrap_or(elements)) / 64 * 16, bytes)

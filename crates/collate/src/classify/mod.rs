@@ -15,6 +15,7 @@ mod embedding;
 mod foreach;
 mod indexing;
 mod library;
+mod matmul;
 mod normalization;
 mod other;
 mod random;
@@ -67,12 +68,13 @@ pub(crate) trait Allocations: std::fmt::Debug {
 impl Kernel<'_, '_> {
     /// Thread blocks.
     fn blocks(&self) -> u64 {
-        self.grid.iter().map(|n| u64::from(*n)).product()
+        // Real grids are far smaller; damaged ones must not overflow what is made of them.
+        self.grid.iter().fold(1u64, |a, b| a.saturating_mul(u64::from(*b))).min(1 << 32)
     }
 
     /// Threads per block.
     fn threads(&self) -> u32 {
-        self.block.iter().product()
+        self.block.iter().fold(1u32, |a, b| a.saturating_mul(*b)).min(1024)
     }
 
     /// Whether the base name is one of `bases`.
@@ -84,10 +86,11 @@ impl Kernel<'_, '_> {
 type Family = fn(&Kernel<'_, '_>) -> Option<Descriptor>;
 
 /// Asked in this order; the first that claims a kernel describes it.
-const FAMILIES: [Family; 13] = [
+const FAMILIES: [Family; 14] = [
     compiled::describe,
     elementwise::describe,
     foreach::describe,
+    matmul::describe,
     reduction::describe,
     normalization::describe,
     softmax::describe,

@@ -8,7 +8,7 @@ use trompe_trace::descriptor::{Descriptor, Direction, NormKind, Normalization};
 
 use super::{Kernel, work};
 use crate::kernel::types;
-use crate::operator::Call;
+use crate::operator::{Call, product};
 
 /// Describes normalisations.
 pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
@@ -47,7 +47,7 @@ fn layer(kernel: &Kernel<'_, '_>, base: &str) -> Option<Normalization> {
     let rms = kernel.context.name().contains("rms_norm")
         || (base != "RowwiseMomentsCUDAKernel" && rms_flag(kernel));
     let kind = if rms { NormKind::Rms } else { NormKind::Layer };
-    let (size, area) = (dtype.size(), rows * cols);
+    let (size, area) = (dtype.size(), product(&[rows, cols])?);
     // Statistics are kept in fp32 per row: mean and reciprocal deviation, RMS only the latter.
     let statistics = rows * if rms { 4 } else { 8 };
     let work = match (direction, base) {

@@ -10,7 +10,7 @@ use super::{Kernel, work};
 use crate::kernel::name::{last_component, split_arguments};
 use crate::kernel::parameters::int;
 use crate::kernel::types;
-use crate::operator::distinct_elements;
+use crate::operator::{distinct_elements, product};
 
 /// Describes reductions.
 pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
@@ -70,9 +70,9 @@ fn config(kernel: &Kernel<'_, '_>, read_type: DType) -> Option<(u64, u64)> {
             && step_out > 0
             && ctas > 0
             && threads > 0
-            && width * height == threads
+            && width.checked_mul(height) == Some(threads)
             && u64::from(kernel.threads()) == threads;
-        plausible.then_some((inputs * outputs, outputs))
+        plausible.then_some((product(&[inputs, outputs])?, outputs))
     })
 }
 

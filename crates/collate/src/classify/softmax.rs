@@ -7,6 +7,7 @@ use trompe_trace::descriptor::{Descriptor, Direction, RowWise};
 
 use super::{Kernel, work};
 use crate::kernel::types;
+use crate::operator::product;
 
 /// Describes softmax kernels.
 pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
@@ -39,7 +40,7 @@ pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
         let cols = *input.sizes.get(dim)?;
         Some((input.elements() / cols.max(1), cols))
     })?;
-    let area = rows * cols;
+    let area = product(&[rows, cols])?;
     // The result may be wider than the input (`half_to_float`).
     let output = call.and_then(|c| c.device_outputs().first()?.dtype).unwrap_or(dtype).size();
     let work = match direction {
@@ -52,5 +53,5 @@ pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
 /// Outer × inner rows of `dim` elements from the three sizes that start at parameter `first`.
 fn spatial(kernel: &Kernel<'_, '_>, first: usize) -> Option<(u64, u64)> {
     let count = |index| kernel.parameters.count_at(index);
-    Some((count(first)? * count(first + 2)?, count(first + 1)?))
+    Some((product(&[count(first)?, count(first + 2)?])?, count(first + 1)?))
 }

@@ -1,5 +1,7 @@
 //! The parameter values of one launch, as the preloaded library copied them.
 
+use crate::operator::{MOST_ELEMENTS, product};
+
 /// Values one after the other, with the size of each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parameters<'a> {
@@ -21,13 +23,15 @@ impl<'a> Parameters<'a> {
         self.values.get(start..start + size)
     }
 
-    /// Parameter `index` as a non-negative integer of 4 or 8 bytes.
+    /// Parameter `index` as a non-negative integer of 4 or 8 bytes that can count elements.
     pub(crate) fn count_at(&self, index: usize) -> Option<u64> {
-        match self.bytes(index)? {
-            bytes @ &[_, _, _, _] => u64::try_from(int(bytes, 0)?).ok(),
-            bytes @ &[_, _, _, _, _, _, _, _] => u64::try_from(long(bytes, 0)?).ok(),
-            _ => None,
-        }
+        let bytes = self.bytes(index)?;
+        let number = match bytes.len() {
+            4 => int(bytes, 0).map(i64::from)?,
+            8 => long(bytes, 0)?,
+            _ => return None,
+        };
+        u64::try_from(number).ok().filter(|n| *n <= MOST_ELEMENTS)
     }
 
     /// All parameters.
@@ -54,7 +58,8 @@ impl Parameters<'_> {
         let size = |dim: usize| {
             if width == 4 { int(bytes, 8 + 4 * dim).map(i64::from) } else { long(bytes, 8 + 8 * dim) }
         };
-        (0..dims).map(|dim| u64::try_from(size(dim)?).ok()).product()
+        let sizes: Option<Vec<u64>> = (0..dims).map(|dim| u64::try_from(size(dim)?).ok()).collect();
+        product(&sizes?)
     }
 }
 

@@ -14,6 +14,9 @@ const MIN_BLOCK: u64 = 512;
 /// Allocations up to this come from the small pool (`kSmallSize`).
 const SMALL: u64 = 1 << 20;
 
+/// Addresses and sizes beyond are damage.
+const LAST: u64 = 1 << 56;
+
 /// All blocks of one process.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
@@ -44,11 +47,15 @@ impl Blocks {
 
     /// Follows one event.
     pub(super) fn apply(&mut self, action: u8, address: u64, bytes: u64) {
+        // No real address is near the end of the range: a damaged one must not overflow.
+        if address > LAST || bytes > LAST {
+            return;
+        }
         match action {
             action::ALLOC => self.allocate(address, bytes),
             action::FREE_REQUESTED => {
                 if let Some(size) = self.used.remove(&address) {
-                    self.allocated -= size;
+                    self.allocated = self.allocated.saturating_sub(size);
                     self.pending.insert(address, size);
                 }
             }
@@ -58,13 +65,13 @@ impl Blocks {
                 }
             }
             action::SEGMENT_ALLOC => {
-                self.reserved += bytes;
+                self.reserved = self.reserved.saturating_add(bytes);
                 self.borders.extend([address, address + bytes]);
                 self.give_back(address, address + bytes);
             }
             action::SEGMENT_MAP => {
                 self.expandable = true;
-                self.reserved += bytes;
+                self.reserved = self.reserved.saturating_add(bytes);
                 self.give_back(address, address + bytes);
             }
             action::SEGMENT_FREE | action::SEGMENT_UNMAP => {
@@ -91,7 +98,7 @@ impl Blocks {
         });
         self.take(address, address + size);
         self.used.insert(address, size);
-        self.allocated += size;
+        self.allocated = self.allocated.saturating_add(size);
     }
 
     /// Removes a range from the free blocks.

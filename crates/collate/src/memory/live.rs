@@ -31,6 +31,6 @@ impl Live {
 impl Allocations for Live {
     fn rest(&self, address: u64) -> u64 {
         let Some((start, size)) = self.sizes.range(..=address).next_back() else { return 0 };
-        (start + size).saturating_sub(address)
+        start.saturating_add(*size).saturating_sub(address)
     }
 }
