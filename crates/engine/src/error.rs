@@ -36,13 +36,13 @@ pub enum SetupError {
     /// A handle belongs to another engine.
     #[error("an event handle belongs to another engine; use handles only with the `Setup` that made them")]
     ForeignEvent,
-    /// A port is used in a way its wiring forbids.
-    #[error("port `{port}`: {problem}")]
-    Port {
-        /// The port's name.
-        port: String,
-        /// What is wrong with it and what to do.
-        problem: &'static str,
+    /// Two ports are bound to each other twice.
+    #[error("port `{from}` is already bound to `{to}`; bind each pair once")]
+    BoundTwice {
+        /// The out-port.
+        from: String,
+        /// The in-port.
+        to: String,
     },
     /// A clock has no usable period.
     #[error("clock `{clock}`: {problem}")]
@@ -109,6 +109,12 @@ pub enum ScheduleError {
         event: EventName,
         /// The running tick.
         tick: u64,
+    },
+    /// A port that leads nowhere.
+    #[error("port `{port}` is bound to nothing; bind it with `Setup::bind` before sending from it")]
+    Unbound {
+        /// The out-port.
+        port: String,
     },
     /// A single-cycle event further ahead than the next cycle.
     #[error(

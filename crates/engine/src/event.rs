@@ -40,7 +40,8 @@ impl fmt::Display for EventName {
 #[derive(Clone, Debug)]
 pub struct Spec {
     pub(crate) name: EventName,
-    pub(crate) phase: Phase,
+    /// The phase asked for; [`Phase::Tick`] when none is.
+    pub(crate) phase: Option<Phase>,
     pub(crate) continuing: bool,
     pub(crate) auto_precedence: bool,
 }
@@ -51,7 +52,7 @@ impl Spec {
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: EventName { base: name.into(), index: None },
-            phase: Phase::default(),
+            phase: None,
             continuing: true,
             auto_precedence: true,
         }
@@ -67,7 +68,7 @@ impl Spec {
     /// Puts the event into `phase`.
     #[must_use]
     pub fn phase(mut self, phase: Phase) -> Self {
-        self.phase = phase;
+        self.phase = Some(phase);
         self
     }
 

@@ -60,6 +60,7 @@ mod event;
 mod graph;
 mod phase;
 mod pool;
+mod port;
 mod scheduler;
 mod setup;
 mod slab;
@@ -75,5 +76,6 @@ pub use event::{
     Schedulable, SingleCycleEvent, Spec, StartUpEvent, Ticket, UniqueEvent,
 };
 pub use phase::Phase;
+pub use port::{InPort, OutPort};
 pub use scheduler::{Scheduler, Ties};
 pub use setup::{Edges, Setup};

@@ -20,6 +20,7 @@ use trompe_base::{Duration, SimTime};
 use crate::event::{AnyEvent, EventName, Kind};
 use crate::phase::Phase;
 use crate::pool::AnyPool;
+use crate::port::Route;
 use crate::slab::{NIL, Slab};
 use crate::wheel::Wheel;
 use due::Due;
@@ -101,6 +102,7 @@ pub(crate) struct Parts {
     pub(crate) groups: u32,
     pub(crate) start_up: Vec<u32>,
     pub(crate) every_tick: Vec<u32>,
+    pub(crate) routes: Vec<Route>,
 }
 
 /// A request to end a run.
@@ -147,6 +149,8 @@ pub struct Scheduler {
     /// All later ticks.
     wheel: Wheel,
     pools: Vec<Option<Box<dyn AnyPool>>>,
+    /// By out-port.
+    pub(crate) routes: Vec<Route>,
     labels: Vec<Label>,
     groups: u32,
     start_up: Vec<u32>,
@@ -180,6 +184,7 @@ impl Scheduler {
             open: false,
             wheel: Wheel::new(0),
             pools: parts.pools,
+            routes: parts.routes,
             labels: parts.labels,
             groups: parts.groups,
             start_up: parts.start_up,

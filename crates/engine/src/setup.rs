@@ -18,6 +18,7 @@ use crate::event::{
 use crate::graph::Graph;
 use crate::phase::Phase;
 use crate::pool::{AnyPool, Pool};
+use crate::port::Ports;
 use crate::scheduler::{EventState, Label, Parts, Place, Scheduler, Ties};
 
 /// Tells the handles of different engines apart; it has no influence on any order.
@@ -27,6 +28,7 @@ static ENGINES: AtomicU32 = AtomicU32::new(0);
 struct Registered<W> {
     kind: Kind,
     continuing: bool,
+    auto_precedence: bool,
     cycle: u64,
     handler: Box<dyn Fire<W>>,
     pool: Option<Box<dyn AnyPool>>,
@@ -38,8 +40,9 @@ pub struct Edges(Vec<usize>);
 
 /// See the module's documentation. `W` is the world: whatever the handlers work on, handed in at each run.
 pub struct Setup<W> {
-    engine: u32,
+    pub(crate) engine: u32,
     graph: Graph,
+    pub(crate) ports: Ports,
     registered: Vec<Registered<W>>,
     ties: Ties,
     cycles_at_once: bool,
@@ -60,6 +63,7 @@ impl<W> Setup<W> {
         Self {
             engine: ENGINES.fetch_add(1, Ordering::Relaxed),
             graph: Graph::default(),
+            ports: Ports::default(),
             registered: Vec::new(),
             ties: Ties::default(),
             cycles_at_once: false,
@@ -238,8 +242,9 @@ impl<W> Setup<W> {
     /// Fixes the order of all events.
     ///
     /// # Errors
-    /// When two events have one name and index, or the edges contradict each other.
-    pub fn finalize(self) -> Result<Engine<W>, SetupError> {
+    /// When two events have one name and index, or the edges contradict each other, those of ports included.
+    pub fn finalize(mut self) -> Result<Engine<W>, SetupError> {
+        self.add_port_edges()?;
         let (groups, group_count) = self.graph.groups().map_err(SetupError::Cycle)?;
         let buckets = self.buckets(&groups)?;
         let mut parts = Parts {
@@ -251,6 +256,7 @@ impl<W> Setup<W> {
             groups: group_count,
             start_up: Vec::new(),
             every_tick: Vec::new(),
+            routes: self.ports.routes(),
         };
         let mut handlers = Vec::with_capacity(groups.len());
         for (i, (event, vertex)) in self.registered.into_iter().zip(self.graph.vertices).enumerate() {
@@ -267,6 +273,20 @@ impl<W> Setup<W> {
         }
         parts.start_up.sort_by_key(|&event| buckets[event as usize]);
         Ok(Engine::new(Scheduler::new(parts), handlers, self.mailboxes, self.mail))
+    }
+
+    /// Adds the edges that follow from ports without delay.
+    fn add_port_edges(&mut self) -> Result<(), SetupError> {
+        for (first, second, reason) in self.ports.edges() {
+            let takes_part = |id: Id| self.registered[id.vertex as usize].auto_precedence;
+            let phase = |id: Id| self.graph.vertices[id.vertex as usize].phase;
+            // Against the phases there is no edge to add: what arrives late is used a tick later, and what is sent too
+            // late is an error of the call.
+            if takes_part(first) && takes_part(second) && phase(first) <= phase(second) {
+                self.graph.add_edge(first.vertex, second.vertex, &reason)?;
+            }
+        }
+        Ok(())
     }
 
     /// The bucket of each vertex: its place in the order of (group, name), or its group.
@@ -302,8 +322,15 @@ impl<W> Setup<W> {
     }
 
     fn add(&mut self, spec: Spec, kind: Kind, handler: Box<dyn Fire<W>>) -> Id {
-        let vertex = self.graph.add_vertex(spec.name, spec.phase);
-        self.registered.push(Registered { kind, continuing: spec.continuing, cycle: 1, handler, pool: None });
+        let vertex = self.graph.add_vertex(spec.name, spec.phase.unwrap_or_default());
+        self.registered.push(Registered {
+            kind,
+            continuing: spec.continuing,
+            auto_precedence: spec.auto_precedence,
+            cycle: 1,
+            handler,
+            pool: None,
+        });
         Id { engine: self.engine, vertex }
     }
 }

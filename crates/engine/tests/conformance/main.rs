@@ -6,6 +6,7 @@ mod kinds;
 mod life_cycle;
 mod order;
 mod payloads;
+mod ports;
 
 use std::sync::{Arc, Mutex};
 
