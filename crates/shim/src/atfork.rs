@@ -4,7 +4,7 @@
 //! a fork. Nothing of an emulated one needs to: a child begins with fresh state. So a handler that runs in children only
 //! and comes from the framework's own libraries is left out; all others are passed on.
 
-#![expect(unsafe_code, reason = "stands before a function of the C library")]
+#![expect(unsafe_code, unreachable_pub, reason = "stands before a function of the C library")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;

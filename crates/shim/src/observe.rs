@@ -3,7 +3,7 @@
 //! They may be called from any thread at any time; without a record file all but the allocator's do nothing. Found by
 //! `dlsym`, so their names and types are the interface; [`trompe_abi_version`] tells which one this is.
 
-#![expect(unsafe_code, reason = "exports C functions that take pointers with lengths")]
+#![expect(unsafe_code, unreachable_pub, reason = "exports C functions that take pointers with lengths")]
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

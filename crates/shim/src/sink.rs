@@ -196,7 +196,7 @@ fn write_clock(thread: &Thread) {
 
 fn write_process_facts(thread: &Thread) {
     let stamp = Stamp { begin: clock::ticks(), ticks: 0 };
-    let mut meta = |key, value: &str| write(thread, stamp, &Record::Meta { key, value });
+    let meta = |key, value: &str| write(thread, stamp, &Record::Meta { key, value });
     meta("shim.version", env!("CARGO_PKG_VERSION"));
     meta("process.id", &std::process::id().to_string());
     if let Ok(command) = std::fs::read("/proc/self/cmdline") {
