@@ -75,23 +75,3 @@ pub fn simulate(
     }
     Ok(Outcome::of(state, engine.scheduler().events_fired()))
 }
-
-/// Three replays: all prices as expected, all low, all high. The last two are step times only.
-///
-/// # Errors
-/// As [`simulate`].
-pub fn simulate_with_interval(
-    trace: &JobTrace,
-    prices: &Prices,
-    model: &dyn CollectiveModel,
-    options: &Options,
-) -> Result<(Outcome, Price), SimulationError> {
-    let at = |bound| {
-        let timeline = if bound == Bound::Expected { options.timeline } else { None };
-        simulate(trace, prices, model, &Options { bound, timeline, ..*options })
-    };
-    let outcome = at(Bound::Expected)?;
-    let (low, high) = (at(Bound::Low)?.step, at(Bound::High)?.step);
-    let step = outcome.step;
-    Ok((outcome, Price { time: step, low: low.min(step), high: high.max(step) }))
-}

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Script, micros, run, run_one};
 use trompe_base::{Duration, SimTime};
-use trompe_cluster::{CallCosts, HostTime, Options, SimulationError};
+use trompe_cluster::{Bound, CallCosts, HostTime, Options, SimulationError};
 use trompe_results::Kind;
 use trompe_trace::record::CollectiveKind::{AllGather, Recv, Send};
 
@@ -207,6 +207,18 @@ fn host_models() {
     check(HostTime::Scale(2.0), 23);
     check(HostTime::Fixed(micros(7)), 14);
     check(HostTime::Off, 0);
+}
+
+#[test]
+fn prices_can_be_taken_at_either_end() {
+    let script = || Script::new().kernel(1, 10).kernel(1, 20);
+    let check = |bound, expect| {
+        let outcome = run_one(script(), &Options { bound, ..Options::default() });
+        assert_eq!(outcome.end, SimTime::ZERO + micros(expect), "{bound:?}");
+    };
+    check(Bound::Low, 15);
+    check(Bound::Expected, 30);
+    check(Bound::High, 60);
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //!
 //! In its tick, an event without a value and with a bucket of its own needs no node: its bucket is marked.
 
+mod crowd;
 mod due;
 mod nodes;
 mod payload;
@@ -23,6 +24,7 @@ use crate::pool::AnyPool;
 use crate::port::Route;
 use crate::slab::{NIL, Slab};
 use crate::wheel::Wheel;
+use crowd::Crowd;
 use due::Due;
 
 /// How events of one tick and one group are ordered.
@@ -56,6 +58,8 @@ pub(crate) struct EventState {
     continuing: bool,
     /// Its bucket can be marked.
     marks: bool,
+    /// Its pending nodes are in the table of crowded events.
+    crowded: bool,
 }
 
 impl EventState {
@@ -72,6 +76,7 @@ impl EventState {
             kind,
             continuing,
             marks: alone && kind != Kind::Payload,
+            crowded: false,
         }
     }
 }
@@ -136,6 +141,7 @@ pub struct Scheduler {
     /// The event of each bucket, where buckets have one event.
     event_of_bucket: Vec<u32>,
     slab: Slab,
+    crowd: Crowd,
     /// The running tick; empty between ticks.
     due: Box<Due>,
     /// The only node of the running tick so far, which does without buckets, or [`NIL`].
@@ -177,6 +183,7 @@ impl Scheduler {
             events: parts.events,
             event_of_bucket,
             slab: Slab::default(),
+            crowd: Crowd::default(),
             due: Box::new(Due::new(parts.buckets)),
             single: NIL,
             next: Box::new(Due::new(parts.buckets)),
@@ -298,6 +305,7 @@ impl Scheduler {
         for event in &mut self.events {
             event.head = NIL;
             event.pending = 0;
+            event.crowded = false;
             event.last_fired = NEVER;
         }
         if self.running == NIL {
@@ -306,6 +314,7 @@ impl Scheduler {
             self.soon = self.now;
         }
         self.slab.clear();
+        self.crowd.clear();
         self.due.clear();
         self.next.clear();
         self.open = false;
@@ -347,5 +356,41 @@ impl Scheduler {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PayloadEvent, Setup, UniqueEvent};
+
+    struct World {
+        unique: Option<UniqueEvent>,
+        payload: Option<PayloadEvent<u64>>,
+        rng: trompe_base::Rng,
+    }
+
+    #[test]
+    fn a_steady_state_allocates_nothing() {
+        let mut setup = Setup::<World>::new();
+        let unique = setup.unique_event("unique", |world: &mut World, s| {
+            let delay = Duration::from_picos(1 + world.rng.below(1 << 20));
+            s.schedule(world.unique.unwrap(), delay).unwrap();
+        });
+        let payload = setup.payload_event("payload", |world: &mut World, s, value: u64| {
+            let delay = Duration::from_picos(1 + world.rng.below(1 << 20));
+            s.send(world.payload.unwrap(), delay, value).unwrap();
+        });
+        let mut engine = setup.finalize().unwrap();
+        let mut world = World { unique: Some(unique), payload: Some(payload), rng: trompe_base::Rng::new(5) };
+        for i in 0..64 {
+            engine.scheduler_mut().schedule(unique, Duration::from_picos(i)).unwrap();
+            engine.scheduler_mut().send(payload, Duration::from_picos(i), i).unwrap();
+        }
+        let nodes = engine.scheduler().slab.capacity();
+        engine.run_for(&mut world, Duration::from_picos(1 << 30)).unwrap();
+        assert!(engine.scheduler().events_fired() > 100_000);
+        assert_eq!(engine.scheduler().slab.capacity(), nodes);
+        assert_eq!(engine.scheduler().pending(), 128);
     }
 }

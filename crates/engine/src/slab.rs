@@ -43,6 +43,12 @@ pub(crate) struct Slab {
 }
 
 impl Slab {
+    /// How many nodes there is memory for.
+    #[cfg(test)]
+    pub(crate) fn capacity(&self) -> (usize, usize) {
+        (self.nodes.capacity(), self.free.capacity())
+    }
+
     /// A node for `event` at `tick`, on no list yet.
     #[inline]
     pub(crate) fn allocate(&mut self, event: u32, tick: u64, payload: u32) -> u32 {

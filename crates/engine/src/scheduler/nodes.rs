@@ -1,5 +1,6 @@
 //! Putting single schedulings where they belong, and taking them out again. No checks are made here.
 
+use super::crowd::{chain, unchain};
 use super::{Due, Scheduler};
 use crate::error::ScheduleError;
 use crate::event::Id;
@@ -40,8 +41,7 @@ impl Scheduler {
     pub(super) fn put_node(&mut self, event: u32, tick: u64, payload: u32) -> u32 {
         let index = self.slab.allocate(event, tick, payload);
         let state = &mut self.events[event as usize];
-        state.head = self.slab.event_push(state.head, index);
-        state.pending += 1;
+        chain(state, &mut self.slab, &mut self.crowd, index);
         self.continuing += u64::from(state.continuing);
         if tick == self.soon {
             self.next.push(&mut self.slab, state.bucket, index);
@@ -57,9 +57,8 @@ impl Scheduler {
     pub(super) fn put_first(&mut self, event: u32) {
         let index = self.slab.allocate(event, self.now, NIL);
         let state = &mut self.events[event as usize];
-        state.pending += 1;
+        chain(state, &mut self.slab, &mut self.crowd, index);
         self.continuing += u64::from(state.continuing);
-        state.head = self.slab.event_push(state.head, index);
         self.due.push_front(&mut self.slab, state.bucket, index);
     }
 
@@ -81,10 +80,9 @@ impl Scheduler {
         } else {
             self.wheel.remove(&mut self.slab, index);
         }
-        state.head = self.slab.event_unlink(state.head, index);
+        unchain(state, &mut self.slab, &mut self.crowd, index);
         state.pending -= 1;
         self.continuing -= u64::from(state.continuing);
-        self.slab.release(index);
         if payload != NIL {
             self.pools[event as usize].as_mut().expect("a payload event has a pool").discard(payload);
         }
@@ -109,7 +107,8 @@ impl Scheduler {
         let marked = |due: &Due| state.marks && due.contains(state.bucket);
         tick == self.soon && self.open && marked(&self.next)
             || tick == self.now && self.in_tick && marked(&self.due)
-            || self.nodes_of(event).any(|index| self.slab.get(index).tick == tick)
+            || state.crowded && self.crowd.contains(event as u32, tick)
+            || !state.crowded && self.nodes_of(event).any(|index| self.slab.get(index).tick == tick)
     }
 
     /// The pending nodes of an event.

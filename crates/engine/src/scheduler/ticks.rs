@@ -1,5 +1,6 @@
 //! From tick to tick: what the run loop needs.
 
+use super::crowd::unchain;
 use super::{Label, Scheduler, Taken};
 use crate::slab::{List, NIL};
 
@@ -70,8 +71,7 @@ impl Scheduler {
             let (following, event) = (node.next, node.event);
             let state = &mut self.events[event as usize];
             if state.marks && self.next.mark(state.bucket) {
-                state.head = self.slab.event_unlink(state.head, index);
-                self.slab.release(index);
+                unchain(state, &mut self.slab, &mut self.crowd, index);
             } else {
                 self.next.push(&mut self.slab, state.bucket, index);
             }
@@ -102,8 +102,7 @@ impl Scheduler {
             let node = self.slab.get(index);
             let (event, payload) = (node.event, node.payload);
             let state = &mut self.events[event as usize];
-            state.head = self.slab.event_unlink(state.head, index);
-            self.slab.release(index);
+            unchain(state, &mut self.slab, &mut self.crowd, index);
             return Some(self.fired(event, payload));
         }
         let bucket = self.due.first()?;
@@ -112,8 +111,7 @@ impl Scheduler {
                 let node = self.slab.get(index);
                 let (event, payload) = (node.event, node.payload);
                 let state = &mut self.events[event as usize];
-                state.head = self.slab.event_unlink(state.head, index);
-                self.slab.release(index);
+                unchain(state, &mut self.slab, &mut self.crowd, index);
                 if !state.marks {
                     self.due.settle(bucket);
                 }

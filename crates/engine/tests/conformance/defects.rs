@@ -110,6 +110,17 @@ fn a_unique_event_with_thousands_of_pending_ticks() {
         }
         assert_eq!(engine.scheduler().outstanding(event), 5_000, "round {round}");
     }
+    let s = engine.scheduler_mut();
+    assert_eq!((s.cancel_after(event, ticks(4_321)), s.cancel_after(event, ticks(4_321))), (1, 0));
+    assert!(!s.is_scheduled(event, ticks(4_321)) && s.is_scheduled(event, ticks(4_322)));
+    engine.run_for(&mut log, ticks(1_000)).unwrap();
+    engine.scheduler_mut().schedule(event, ticks(3_321)).unwrap();
     engine.run(&mut log).unwrap();
-    assert_eq!(log.len(), 5_000);
+    assert_eq!(log.iter().map(|line| line.0).collect::<Vec<_>>(), (0..5_000).collect::<Vec<_>>());
+    // Few again, and again many.
+    for delay in 0..100 {
+        engine.scheduler_mut().schedule(event, ticks(delay)).unwrap();
+    }
+    assert_eq!(engine.scheduler_mut().cancel(event), 100);
+    assert!(!engine.scheduler().is_scheduled(event, ticks(50)));
 }
