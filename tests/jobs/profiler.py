@@ -9,11 +9,18 @@ from torch.profiler import ProfilerActivity, profile, record_function, schedule
 model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 256)).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 folder = Path(tempfile.mkdtemp())
+names = set()
+
+
+def on_trace_ready(profiler):
+    profiler.export_chrome_trace(str(folder / "trace.json"))
+    names.update(event.key for event in profiler.key_averages())
+
 
 with profile(
     activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
     schedule=schedule(wait=1, warmup=1, active=2),
-    on_trace_ready=lambda p: p.export_chrome_trace(str(folder / "trace.json")),
+    on_trace_ready=on_trace_ready,
     record_shapes=True,
     profile_memory=True,
 ) as profiler:
@@ -26,7 +33,6 @@ with profile(
         profiler.step()
         print(f"step {step} loss {loss.item():.3f}")
 
-names = {event.key for event in profiler.key_averages()}
 missing = {"aten::addmm", "aten::relu", "step"} - names
 if missing or not (folder / "trace.json").stat().st_size:
     raise SystemExit(f"the profile lacks {missing}")
