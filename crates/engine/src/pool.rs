@@ -38,6 +38,8 @@ impl<P> Pool<P> {
         }
         let index = u32::try_from(self.slots.len()).expect("more than 4 billion payloads wait");
         self.slots.push(Slot { value: Some(value), generation: 0, node: NIL });
+        // Room for every slot to be given back, so that giving back never allocates.
+        self.free.reserve(self.slots.capacity());
         (index, 0)
     }
 

@@ -59,6 +59,8 @@ impl Slab {
         } else {
             let index = u32::try_from(self.nodes.len()).ok().filter(|&index| index != NIL);
             self.nodes.push(node);
+            // Room for every node to be given back, so that giving back never allocates.
+            self.free.reserve(self.nodes.capacity());
             index.expect("more than 4 billion events are pending at once")
         }
     }
