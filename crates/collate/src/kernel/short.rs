@@ -23,9 +23,16 @@ const WRAPPERS: [&str; 13] = [
     "unary_wrapper",
 ];
 
+/// Names that every CUTLASS kernel has.
+const CUTLASS: [&str; 3] = ["Kernel", "Kernel2", "device_kernel"];
+
 /// The short name of a kernel.
 pub(crate) fn short_name(name: &Name) -> String {
-    let base = strip(&name.base);
+    let base = if name.full.contains("cutlass") && CUTLASS.contains(&name.base.as_str()) {
+        "cutlass"
+    } else {
+        strip(&name.base)
+    };
     let functor = functor_argument(name);
     let mut parts = Vec::new();
     if let Some(word) = functor.and_then(|argument| innermost(argument, 0)).filter(|word| !word.is_empty()) {
@@ -158,7 +165,7 @@ fn strip(base: &str) -> &str {
     let base =
         base.strip_suffix("CUDAKernelTemplate").or_else(|| base.strip_suffix("CUDAKernel")).unwrap_or(base);
     let base = base.strip_suffix("_cuda_kernel").or_else(|| base.strip_suffix("_kernel")).unwrap_or(base);
-    let base = base.strip_suffix("Kernel").unwrap_or(base);
+    let base = base.strip_suffix("Kernel").filter(|rest| !rest.is_empty()).unwrap_or(base);
     base.trim_start_matches('_')
 }
 
