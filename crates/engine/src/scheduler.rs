@@ -391,6 +391,6 @@ mod tests {
         engine.run_for(&mut world, Duration::from_picos(1 << 30)).unwrap();
         assert!(engine.scheduler().events_fired() > 100_000);
         assert_eq!(engine.scheduler().slab.capacity(), nodes);
-        assert_eq!(engine.scheduler().pending(), 128);
+        assert_eq!(engine.scheduler().outstanding(payload), 64);
     }
 }
