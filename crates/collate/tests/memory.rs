@@ -136,3 +136,19 @@ fn running_out_of_memory_is_one_event_however_often_the_allocator_tries() {
     assert_eq!(note.severity, Severity::Warning);
     assert!(note.text.ends_with("Tried to allocate 100.00 MiB."), "{}", note.text);
 }
+
+#[test]
+fn of_several_devices_the_fullest_is_shown() {
+    let mut t = TraceBuilder::default();
+    let api = t.api("cudart/cudaMalloc/emulated");
+    for (device, address, mib) in [(0, 1 << 40, 10), (1, 2 << 40, 30)] {
+        t.record(&Record::Malloc { api, device: DeviceIndex(device), address, bytes: mib * MIB });
+        t.allocator(SEGMENT_ALLOC, address, mib * MIB);
+        t.allocator(ALLOC, address, mib * MIB);
+    }
+    t.launch(Launch::default());
+    let job = collate(&[t.finish()], &Options::default()).unwrap();
+    let memory = &job.templates[0].memory;
+    assert_eq!((memory.peak_total, memory.peak_allocated), (Bytes(30 * MIB), Some(Bytes(30 * MIB))));
+    assert!(job.notes.iter().any(|n| n.text.contains("one process uses 2 devices")), "{:?}", job.notes);
+}

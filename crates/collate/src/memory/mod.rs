@@ -39,86 +39,42 @@ const TIMELINE_POINTS: usize = 4000;
 /// Reads the memory of one process; `rows` maps events of the walk to events of the job trace.
 pub(crate) fn memory(walk: &Walk<'_>, names: &Names<'_>, rows: &[usize]) -> (Memory, Vec<Note>) {
     let row = |at: usize| rows.get(at).or(rows.last()).copied().unwrap_or(0) as u64;
-    let mut state = State::new(names);
+    let mut state = State::default();
     for (index, event) in walk.memory.iter().enumerate() {
         state.apply(index, event, walk, row(event.at));
     }
     state.finish(walk, names)
 }
 
-struct State {
+/// One device as the process uses it.
+#[derive(Default)]
+struct Device {
     blocks: Blocks,
+    /// The framework's allocator works here.
     framework: bool,
     total: i128,
     peak_total: u64,
+    /// Highest allocated bytes and the memory event that reached them.
     peak_allocated: (u64, usize),
     peak_reserved: u64,
     charges: BTreeMap<String, i128>,
     timeline: Vec<MemorySample>,
-    out_of_memory: Vec<OutOfMemory>,
-    /// The latest failure has not been followed by a success.
-    failing: bool,
-    capacity: u64,
 }
 
-impl State {
-    fn new(names: &Names<'_>) -> Self {
-        Self {
-            blocks: Blocks::default(),
-            framework: false,
-            total: 0,
-            peak_total: 0,
-            peak_allocated: (0, 0),
-            peak_reserved: 0,
-            charges: BTreeMap::new(),
-            timeline: Vec::new(),
-            out_of_memory: Vec::new(),
-            failing: false,
-            capacity: statistics::capacity(names).unwrap_or(0),
-        }
-    }
-
-    fn apply(&mut self, index: usize, event: &MemoryEvent<'_>, walk: &Walk<'_>, row: u64) {
-        match &event.record {
-            Record::Malloc { address: 0, bytes, .. } => self.failed(*bytes, event, walk, row),
-            Record::Malloc { bytes, .. } => {
-                self.failing = false;
-                self.change(i128::from(*bytes));
-            }
-            Record::Free { bytes, .. } => self.change(-i128::from(*bytes)),
-            Record::Charge { owner, bytes, .. } => {
-                *self.charges.entry((*owner).to_owned()).or_default() += i128::from(*bytes);
-                self.change(i128::from(*bytes));
-            }
-            Record::Allocator { action: action::OUT_OF_MEMORY, bytes, .. } => {
-                self.failed(*bytes, event, walk, row)
-            }
-            Record::Allocator { action, address, bytes, .. } => {
-                self.framework = true;
-                self.blocks.apply(*action, *address, *bytes);
-                self.peak_reserved = self.peak_reserved.max(self.blocks.reserved());
-                if self.blocks.allocated() > self.peak_allocated.0 {
-                    self.peak_allocated = (self.blocks.allocated(), index);
-                }
-                self.sample(row);
-            }
-            _ => {}
-        }
-    }
-
-    fn failed(&mut self, bytes: u64, event: &MemoryEvent<'_>, walk: &Walk<'_>, row: u64) {
-        // The allocator tries several times, with cached memory given back in between: one failure.
-        if !self.failing {
-            let site = owners::owner(event, walk);
-            let used = Bytes(u64::try_from(self.total).unwrap_or(0));
-            self.out_of_memory.push(OutOfMemory { event: row, requested: Bytes(bytes), used, site });
-        }
-        self.failing = true;
-    }
-
+impl Device {
     fn change(&mut self, bytes: i128) {
         self.total += bytes;
         self.peak_total = self.peak_total.max(u64::try_from(self.total).unwrap_or(0));
+    }
+
+    fn allocator(&mut self, index: usize, (action, address, bytes): (u8, u64, u64), row: u64) {
+        self.framework = true;
+        self.blocks.apply(action, address, bytes);
+        self.peak_reserved = self.peak_reserved.max(self.blocks.reserved());
+        if self.blocks.allocated() > self.peak_allocated.0 {
+            self.peak_allocated = (self.blocks.allocated(), index);
+        }
+        self.sample(row);
     }
 
     fn sample(&mut self, event: u64) {
@@ -126,29 +82,100 @@ impl State {
         match self.timeline.last_mut() {
             // Between two events only the highest state matters.
             Some(last) if last.event == event => {
-                last.allocated = Bytes(last.allocated.0.max(allocated.0));
-                last.reserved = Bytes(last.reserved.0.max(reserved.0));
+                last.allocated = last.allocated.max(allocated);
+                last.reserved = last.reserved.max(reserved);
             }
             _ => self.timeline.push(MemorySample { event, allocated, reserved }),
         }
     }
+}
+
+#[derive(Default)]
+struct State {
+    devices: BTreeMap<u32, Device>,
+    /// Memory from the driver: begin → end and device.
+    ranges: BTreeMap<u64, (u64, u32)>,
+    out_of_memory: Vec<OutOfMemory>,
+    /// The latest failure has not been followed by a success.
+    failing: bool,
+}
+
+impl State {
+    fn apply(&mut self, index: usize, event: &MemoryEvent<'_>, walk: &Walk<'_>, row: u64) {
+        match &event.record {
+            Record::Malloc { address: 0, bytes, device, .. } => {
+                self.failed((*bytes, device.0), event, walk, row)
+            }
+            Record::Malloc { bytes, address, device, .. } => {
+                self.failing = false;
+                self.ranges.insert(*address, (address.saturating_add(*bytes), device.0));
+                self.devices.entry(device.0).or_default().change(i128::from(*bytes));
+            }
+            Record::Free { bytes, address, device, .. } => {
+                self.ranges.remove(address);
+                self.devices.entry(device.0).or_default().change(-i128::from(*bytes));
+            }
+            Record::Charge { owner, bytes, device } => {
+                let device = self.devices.entry(device.0).or_default();
+                *device.charges.entry((*owner).to_owned()).or_default() += i128::from(*bytes);
+                device.change(i128::from(*bytes));
+            }
+            Record::Allocator { action: action::OUT_OF_MEMORY, bytes, .. } => {
+                let device = self.devices.keys().next().copied().unwrap_or(0);
+                self.failed((*bytes, device), event, walk, row);
+            }
+            Record::Allocator { action, address, bytes, .. } => {
+                let device = self.device_of(*address);
+                self.devices.entry(device).or_default().allocator(index, (*action, *address, *bytes), row);
+            }
+            _ => {}
+        }
+    }
+
+    /// The device of an address; the first one where nobody told.
+    fn device_of(&self, address: u64) -> u32 {
+        let range = self.ranges.range(..=address).next_back().filter(|(_, (end, _))| address < *end);
+        range.map(|(_, (_, device))| *device).or_else(|| self.devices.keys().next().copied()).unwrap_or(0)
+    }
+
+    fn failed(&mut self, (bytes, device): (u64, u32), event: &MemoryEvent<'_>, walk: &Walk<'_>, row: u64) {
+        // The allocator tries several times, with cached memory given back in between: one failure.
+        if !self.failing {
+            let total = self.devices.get(&device).map_or(0, |device| device.total);
+            let used = Bytes(u64::try_from(total).unwrap_or(0));
+            let site = owners::owner(event, walk);
+            self.out_of_memory.push(OutOfMemory { event: row, requested: Bytes(bytes), used, site });
+        }
+        self.failing = true;
+    }
 
     fn finish(self, walk: &Walk<'_>, names: &Names<'_>) -> (Memory, Vec<Note>) {
         let mut notes = Vec::new();
-        let ours = self.framework.then_some((self.peak_allocated.0, self.peak_reserved));
-        let theirs = statistics::peaks(names);
+        let used = self.devices.values().filter(|device| device.peak_total > 0).count();
+        if used > 1 {
+            let text = format!("one process uses {used} devices; the memory shown is that of the fullest");
+            notes.push(Note { severity: Severity::Info, text, hint: None });
+        }
+        // The fullest; of equals the first.
+        let fullest = self.devices.into_iter().max_by_key(|(index, device)| {
+            (device.peak_total, device.peak_allocated.0, std::cmp::Reverse(*index))
+        });
+        let (index, device) = fullest.unwrap_or_default();
+        let ours = device.framework.then_some((device.peak_allocated.0, device.peak_reserved));
+        let theirs = statistics::peaks(names, index);
         let (allocated, reserved) = choose(ours, theirs, &mut notes);
-        let owners = if self.framework { owners::at_peak(walk, self.peak_allocated.1) } else { Vec::new() };
-        let charges = self.charges.into_iter().filter(|(_, bytes)| *bytes > 0);
+        let owners =
+            if device.framework { owners::at_peak(walk, device.peak_allocated.1) } else { Vec::new() };
+        let charges = device.charges.into_iter().filter(|(_, bytes)| *bytes > 0);
         let charges =
             charges.map(|(owner, bytes)| (owner, Bytes(u64::try_from(bytes).unwrap_or(0)))).collect();
         let memory = Memory {
-            capacity: Bytes(self.capacity),
+            capacity: Bytes(statistics::capacity(names).unwrap_or(0)),
             peak_allocated: allocated.map(Bytes),
             peak_reserved: reserved.map(Bytes),
-            peak_total: Bytes(self.peak_total),
+            peak_total: Bytes(device.peak_total),
             charges,
-            timeline: thin(self.timeline),
+            timeline: thin(device.timeline),
             owners_at_peak: owners,
             out_of_memory: self.out_of_memory,
         };

@@ -3,18 +3,17 @@
 use serde_json::Value;
 use trompe_trace::reader::Names;
 
-/// Peak allocated and reserved bytes of all devices together.
-pub(super) fn peaks(names: &Names<'_>) -> Option<(u64, u64)> {
-    let per_device = |key: &str, allocated: &str, reserved: &str| {
+/// Peak allocated and reserved bytes of one device; of the only one where it has another number.
+pub(super) fn peaks(names: &Names<'_>, device: u32) -> Option<(u64, u64)> {
+    let read = |key: &str, allocated: &str, reserved: &str| {
         let value: Value = serde_json::from_str(names.meta.get(key)?).ok()?;
         let devices = value.as_object()?;
-        let sum =
-            |field: &str| devices.values().map(|d| d.get(field).and_then(Value::as_u64)).sum::<Option<u64>>();
-        (!devices.is_empty()).then_some(())?;
-        Some((sum(allocated)?, sum(reserved)?))
+        let only = if devices.len() == 1 { devices.values().next() } else { None };
+        let found = devices.get(&device.to_string()).or(only)?;
+        Some((found.get(allocated)?.as_u64()?, found.get(reserved)?.as_u64()?))
     };
-    per_device("torch.memory_peaks", "max_memory_allocated", "max_memory_reserved")
-        .or_else(|| per_device("torch.memory_stats", "allocated_bytes.all.peak", "reserved_bytes.all.peak"))
+    read("torch.memory_peaks", "max_memory_allocated", "max_memory_reserved")
+        .or_else(|| read("torch.memory_stats", "allocated_bytes.all.peak", "reserved_bytes.all.peak"))
 }
 
 /// Bytes of the emulated device, from the description of the node that the process ran on.
