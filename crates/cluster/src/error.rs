@@ -83,6 +83,11 @@ pub enum SimulationError {
         /// What it calls.
         second_call: String,
     },
+    /// More time than can be counted.
+    #[error(
+        "the job would take more than 106 days of simulated time; a host time, a price or a bandwidth is off"
+    )]
+    TooLong,
     /// Nothing can happen any more, but the job is not over.
     #[error("the job hangs after {seconds:.6} s of simulated time: {}", .waiting.join("; "))]
     Hang {

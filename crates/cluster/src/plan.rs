@@ -17,6 +17,9 @@ use crate::kind::kind_of;
 use crate::options::{HostTime, Options};
 use crate::price::{Price, Prices};
 
+/// The longest time that can be counted with room to spare, in picoseconds.
+pub(crate) const LONGEST: u64 = u64::MAX / 2;
+
 /// A whole job, ready to replay.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -168,7 +171,31 @@ impl Plan {
         let ranks = (0..trace.ranks.len())
             .map(|rank| rank_plan(trace, &templates, rank))
             .collect::<Result<_, _>>()?;
-        Ok(Self { templates, ranks })
+        let plan = Self { templates, ranks };
+        if plan.longest(options) > u128::from(LONGEST) {
+            return Err(SimulationError::TooLong);
+        }
+        Ok(plan)
+    }
+
+    /// The time that the job takes if nothing overlaps, collectives excepted.
+    fn longest(&self, options: &Options) -> u128 {
+        let latencies =
+            u128::from(options.launch_latency.as_picos()) + u128::from(options.wake_latency.as_picos());
+        let template = |template: &TemplatePlan| -> u128 {
+            let duration = |operation: u32| u128::from(template.durations[operation as usize]);
+            let device = |what: What| match what {
+                What::Enqueue { operation, .. } => duration(operation),
+                What::Graph { first, count, .. } => {
+                    let operations = &template.graph_operations[first as usize..(first + count) as usize];
+                    operations.iter().map(|&(operation, _)| duration(operation)).sum()
+                }
+                _ => 0,
+            };
+            template.acts.iter().map(|act| u128::from(act.delay) + device(act.what) + latencies).sum()
+        };
+        let templates: Vec<u128> = self.templates.iter().map(template).collect();
+        self.ranks.iter().map(|rank| templates[rank.template]).sum()
     }
 
     pub(crate) fn template_of(&self, rank: usize) -> &TemplatePlan {

@@ -10,7 +10,7 @@ use trompe_trace::record::CollectiveKind;
 
 use crate::collective::CollectiveCall;
 use crate::error::SimulationError;
-use crate::plan::CallPlan;
+use crate::plan::{CallPlan, LONGEST};
 use crate::state::{Item, Queued, Running, State};
 
 /// What makes calls of several ranks one operation.
@@ -105,7 +105,11 @@ impl State<'_> {
             members,
             ends: ends.unwrap_or((call.call.peer, call.call.peer)),
         };
-        let end = scheduler.now().as_picos() + self.model.price(&wire).at(self.options.bound).as_picos();
+        let time = self.model.price(&wire).at(self.options.bound).as_picos();
+        let end = scheduler.now().as_picos().saturating_add(time);
+        if end > LONGEST {
+            return Err(SimulationError::TooLong);
+        }
         for stream in meeting.streams {
             self.transfer(stream, end, scheduler);
         }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Script, micros, run, run_one};
 use trompe_base::{Duration, SimTime};
-use trompe_cluster::{Bound, CallCosts, HostTime, Options, SimulationError};
+use trompe_cluster::{AlphaBeta, Bound, CallCosts, HostTime, Options, SimulationError, simulate};
 use trompe_results::Kind;
 use trompe_trace::record::CollectiveKind::{AllGather, Recv, Send};
 
@@ -182,6 +182,16 @@ fn jobs_that_would_hang_are_errors() {
     let other = Script::new().collective(1, AllGather, 0, 1);
     let error = run(&[calls(1), other], &Options::default()).unwrap_err();
     assert!(matches!(error, SimulationError::Mismatch { sequence: 0, .. }), "{error}");
+}
+
+#[test]
+fn more_time_than_can_be_counted_is_an_error() {
+    let long = Script::new().host(u64::MAX / 3_000_000).nothing().host(u64::MAX / 3_000_000).nothing();
+    assert_eq!(run(&[long], &Options::default()), Err(SimulationError::TooLong));
+    let (trace, prices) =
+        common::job(&[Script::new().all_reduce(1, 0, 1), Script::new().all_reduce(1, 0, 1)]);
+    let no_link = AlphaBeta { bytes_per_second: 0.0, ..common::WIRE };
+    assert_eq!(simulate(&trace, &prices, &no_link, &Options::default()), Err(SimulationError::TooLong));
 }
 
 #[test]

@@ -279,4 +279,45 @@ proptest! {
             prop_assert_eq!(rank.steps[0].kinds[Kind::Bubble as usize], Duration::ZERO);
         }
     }
+
+    #[test]
+    fn damaged_traces_are_errors_or_replayed_but_never_panic(
+        ranks in ranks(2),
+        damage in vec((0u8..9, any::<prop::sample::Index>(), 0u32..12), 1..6),
+    ) {
+        let scripts: Vec<Script> = ranks.iter().map(|lines| script(lines)).collect();
+        let (mut trace, prices) = job(&scripts);
+        for (kind, index, value) in damage {
+            let rank = value as usize % 2;
+            let template = &mut trace.templates[rank];
+            if template.events.is_empty() {
+                continue;
+            }
+            let row = index.index(template.events.len());
+            let event = &mut template.events[row];
+            match (kind, &mut event.action) {
+                (0, _) => event.site = value,
+                (1, Action::Enqueue { operation, .. }) => *operation += value,
+                (2, Action::Enqueue { stream, .. } | Action::RecordEvent { stream, .. } | Action::WaitEvent { stream, .. }) => {
+                    stream.0 = value;
+                }
+                (3, Action::Collective { collective, .. }) => collective.communicator = value,
+                (4, Action::Collective { collective, .. }) => collective.sequence = u64::from(value),
+                (5, Action::Collective { collective, .. }) => {
+                    collective.kind = trompe_trace::record::CollectiveKind::Recv;
+                    collective.peer = value;
+                }
+                (6, _) => template.steps.boundaries = vec![row, value as usize, row],
+                (7, _) => {
+                    template.steps.boundaries = vec![0, row, template.events.len()];
+                    template.steps.warmup = value as usize;
+                }
+                (8, _) => { template.events.remove(row); }
+                (_, action) => *action = Action::SynchronizeDevice { device: value },
+            }
+        }
+        if let Ok(outcome) = simulate(&trace, &prices, &WIRE, &watched()) {
+            check_invariants(&trace, &prices, &outcome)?;
+        }
+    }
 }
