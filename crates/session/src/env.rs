@@ -1,7 +1,7 @@
 //! Every environment variable that trompe reads or sets, in one place.
 //!
-//! Code of this crate asks here and nowhere else; `trompe doctor` and the documentation are printed from
-//! [`REGISTRY`]. The preloaded library and the Python hook read their own variables in the job's process; those are
+//! Code of this crate asks here and nowhere else; `docs/environment.md` is [`documentation`], and a test keeps the two
+//! equal. The preloaded library and the Python hook read their own variables in the job's process; those are
 //! listed as well, since this crate sets them.
 
 use std::ffi::OsString;
@@ -79,6 +79,25 @@ registry! {
     XDG_CACHE_HOME = "XDG_CACHE_HOME", User, "the cache is `$XDG_CACHE_HOME/trompe`";
 }
 
+/// The registry as a page.
+#[must_use]
+pub fn documentation() -> String {
+    let mut page = String::from(
+        "# Environment variables\n\n\
+         This page is written from the registry in `crates/session/src/env.rs`.\n\n\
+         | variable | set by | meaning |\n|---|---|---|\n",
+    );
+    for Variable { name, set_by, meaning } in REGISTRY {
+        let by = match set_by {
+            SetBy::User => "you",
+            SetBy::Trompe => "`trompe run`",
+            SetBy::Both => "both",
+        };
+        page.push_str(&format!("| `{name}` | {by} | {meaning} |\n"));
+    }
+    page
+}
+
 /// The value of a variable; `None` when it is unset.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the registry through which the environment is read")]
@@ -111,6 +130,16 @@ mod tests {
     #[test]
     fn the_registry_is_sorted_and_without_doubles() {
         assert!(REGISTRY.windows(2).all(|pair| pair[0].name < pair[1].name));
+    }
+
+    #[test]
+    fn the_documentation_is_up_to_date() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/environment.md");
+        let page = documentation();
+        assert!(
+            std::fs::read_to_string(path).is_ok_and(|found| found == page),
+            "write this to {path}:\n{page}"
+        );
     }
 
     #[test]

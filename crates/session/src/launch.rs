@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -100,9 +100,8 @@ pub fn run(program: &Path, command: &[OsString], emulation: &Emulation) -> Resul
         .spawn()
         .map_err(|error| cannot(error.to_string()))?;
     let pid = Pid::from_raw(child.id() as i32);
-    let handle = signals.handle();
     let seen = Arc::new(Interruptions::default());
-    let watcher = std::thread::spawn({
+    std::thread::spawn({
         let seen = Arc::clone(&seen);
         move || {
             for origin in &mut signals {
@@ -114,18 +113,19 @@ pub fn run(program: &Path, command: &[OsString], emulation: &Emulation) -> Resul
     });
     let status = child.wait();
     let interrupted_by = status.as_ref().ok().and_then(|status| seen.reason(*status));
-    handle.close();
-    let _ = watcher.join();
     let status = status.map_err(|error| cannot(error.to_string()))?;
     if interrupted_by.is_some() {
         descendants::end_all();
     }
+    seen.over.store(true, Ordering::Relaxed);
     Ok(Ended { status, interrupted_by, took: started.elapsed() })
 }
 
 /// Signals that arrived while the command ran.
 #[derive(Debug, Default)]
 struct Interruptions {
+    /// The command and its descendants have ended: from now on signals mean trompe alone.
+    over: AtomicBool,
     first: AtomicU32,
     count: AtomicU32,
 }
@@ -133,6 +133,10 @@ struct Interruptions {
 impl Interruptions {
     fn handle(&self, number: i32, pass_on: bool, child: Pid) {
         let signal = Signal::try_from(number).ok();
+        if self.over.load(Ordering::Relaxed) {
+            let _ = signal_hook::low_level::emulate_default_handler(number);
+            return;
+        }
         if matches!(number, SIGUSR1 | SIGUSR2) {
             if pass_on {
                 let _ = kill(child, signal);

@@ -26,6 +26,12 @@ pub(crate) fn system() -> Option<String> {
     Some(format!("{}, kernel {}", name.trim_matches('"'), kernel.trim()))
 }
 
+/// Runnable processes, averaged over the last minute.
+#[must_use]
+pub(crate) fn load() -> Option<f64> {
+    fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::{SessionError, disk};
+use crate::{SessionError, disk, traces};
 
 /// The file that marks a folder as made by trompe.
 pub const MARK: &str = ".trompe-output";
@@ -128,9 +128,12 @@ impl OutputFolder {
         for path in layout.files() {
             forgive_missing(fs::remove_file(path)).map_err(|source| SessionError::writing(path, source))?;
         }
+        // Only what a run makes there: a forced folder may hold a `workers` of its owner's.
         let workers = &layout.workers;
-        forgive_missing(fs::remove_dir_all(workers))
-            .map_err(|source| SessionError::writing(workers, source))?;
+        let own = [workers.join("node.json"), workers.join("bin/nvidia-smi")];
+        for path in own.iter().chain(&traces::worker_files(workers)?) {
+            forgive_missing(fs::remove_file(path)).map_err(|source| SessionError::writing(path, source))?;
+        }
         fs::create_dir_all(workers).map_err(|source| SessionError::writing(workers, source))
     }
 
@@ -192,13 +195,14 @@ mod tests {
     #[test]
     fn foreign_folders_are_refused_and_never_emptied() {
         let root = tempfile::tempdir().unwrap();
-        let theirs = root.path().join("thesis.tex");
-        fs::write(&theirs, "text").unwrap();
+        fs::create_dir(root.path().join("workers")).unwrap();
+        let theirs = ["thesis.tex", "workers/names.txt"].map(|name| root.path().join(name));
+        theirs.iter().for_each(|path| fs::write(path, "text").unwrap());
         let error = OutputFolder::take(root.path(), Existing::Replace).unwrap_err();
         assert!(error.hint().unwrap().contains("--force"), "{error}");
         let forced = OutputFolder::take(root.path(), Existing::Force).unwrap();
         forced.clear().unwrap();
-        assert_eq!(fs::read_to_string(theirs).unwrap(), "text");
+        theirs.iter().for_each(|path| assert_eq!(fs::read_to_string(path).unwrap(), "text"));
     }
 
     #[test]

@@ -4,14 +4,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use trompe_hardware::{ClusterSheet, EmulatedNode, resolve};
+use trompe_results::{Note, Severity};
 
 use crate::clock::Stopwatch;
 use crate::launch::{Emulation, Ended};
 use crate::output::{Existing, Layout, OutputFolder};
 use crate::python::{Advice, How};
 use crate::{
-    Choices, Prediction, Progress, RunFacts, SessionError, Stage, StepChoice, cache, collating, disk, env,
-    hook, install, kernels, launch, machine, predict, programs, python, simulate,
+    Choices, HostChoice, Prediction, Progress, RunFacts, SessionError, Stage, StepChoice, cache, collating,
+    disk, env, hook, install, kernels, launch, machine, predict, programs, python, simulate,
 };
 
 /// What to run.
@@ -214,7 +215,7 @@ fn facts(request: &Request, prepared: &Prepared, ended: Ended) -> RunFacts {
         capability: (device.compute.capability_major, device.compute.capability_minor),
         processor: machine::processor(),
         system: machine::system(),
-        notes: prepared.advice.iter().map(note).collect(),
+        notes: prepared.advice.iter().map(note).chain(busy(machine::load(), request)).collect(),
         samples_per_step: request.choices.samples_per_step,
         tokens_per_step: request.choices.tokens_per_step,
         host: request.choices.host.to_string(),
@@ -222,6 +223,26 @@ fn facts(request: &Request, prepared: &Prepared, ended: Ended) -> RunFacts {
     }
 }
 
-fn note(advice: &Advice) -> (String, String, Option<String>) {
-    (advice.code.to_owned(), advice.text.clone(), advice.hint.clone())
+fn note(advice: &Advice) -> Note {
+    Note {
+        severity: Severity::Info,
+        code: advice.code.to_owned(),
+        text: advice.text.clone(),
+        action: advice.hint.clone(),
+    }
+}
+
+/// That other programs took processor time while the host's time was recorded.
+fn busy(load: Option<f64>, request: &Request) -> Option<Note> {
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let load = load.filter(|load| *load > 1.25 * processors as f64)?;
+    matches!(request.choices.host, HostChoice::Measured | HostChoice::Scale(_)).then(|| Note {
+        severity: Severity::Warning,
+        code: "busy-machine".to_owned(),
+        text: format!(
+            "This machine was busy during the run ({load:.1} runnable processes on {processors} processors), so \
+             the recorded host time is too long."
+        ),
+        action: Some("run again on a quiet machine, or pass `--host scale=FACTOR` or `fixed=TIME`".to_owned()),
+    })
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use trompe_results::Note;
 use trompe_trace::job::JobTrace;
 
 /// Where the facts stand in [`JobTrace::facts`].
@@ -39,8 +40,8 @@ pub struct RunFacts {
     pub records: u64,
     /// Bytes of the worker traces.
     pub trace_bytes: u64,
-    /// Notes from before the run: code, text, hint.
-    pub notes: Vec<(String, String, Option<String>)>,
+    /// What the user should know about the circumstances of the run.
+    pub notes: Vec<Note>,
     /// Samples per step and rank, where the user gave them.
     pub samples_per_step: Option<f64>,
     /// Tokens per step and rank, where the user gave them.

@@ -10,9 +10,7 @@ use crate::run_facts::RunFacts;
 /// Writes the notes, most severe first.
 pub(super) fn write(report: &mut Report, job: &JobTrace, run: &RunFacts, choices: &Choices) {
     let mut notes: Vec<Note> = job.notes.iter().map(of_trace).collect();
-    notes.extend(
-        run.notes.iter().map(|(code, text, hint)| note(Severity::Info, code, text.clone(), hint.clone())),
-    );
+    notes.extend(run.notes.iter().cloned());
     notes.extend(other_device(report, run));
     notes.extend(no_steps(report));
     notes.extend(fallback(report));
