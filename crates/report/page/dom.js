@@ -31,6 +31,10 @@ const meter = (share, bad) =>
     h("i", { class: bad ? "bad" : null, style: `width:${Math.min(100, share * 100)}%` }),
   );
 
+// Text in which `…` stands for code.
+const rich = (text) =>
+  text.split(/(`[^`]*`)/).map((part) => (/^`[^`]+`$/.test(part) ? h("code", null, part.slice(1, -1)) : part));
+
 // A definition list of the pairs whose value is known.
 const facts = (pairs) =>
   h(

@@ -78,6 +78,7 @@ function rankMemory(rank, capacity, whole, rescale) {
           key("attention", false, "allocated"),
           key("faint", true, "reserved"),
           capacity > 0 && key("bad", true, "capacity"),
+          h("span", { class: "faint small" }, MEMORY_AXIS[rank.axis].name),
           h("span", { class: "grow" }),
           switcher,
         ),
@@ -131,6 +132,10 @@ function filling(rank, capacity) {
       h("span", null, bytes(size)),
       h("span", { class: "right faint" }, percent(size / total)),
     );
+  const counted = [
+    rank.allocations !== null && plural(rank.allocations, "allocation", "allocations"),
+    rank.retries !== null && `${plural(rank.retries, "retry", "retries")} after freeing the cache`,
+  ].filter(Boolean);
   const sources = rank.charges.filter((charge) => charge.source);
   return h(
     "div",
@@ -145,11 +150,7 @@ function filling(rank, capacity) {
         h("summary", null, "Where the sizes outside the allocator come from"),
         facts(sources.map((charge) => [charge.what, `${bytes(charge.bytes)}: ${charge.source}`])),
       ),
-    h(
-      "p",
-      { class: "faint small" },
-      `${plural(rank.allocations, "allocation", "allocations")}, ${plural(rank.retries, "retry", "retries")} after freeing the cache`,
-    ),
+    counted.length > 0 && h("p", { class: "faint small" }, counted.join(", ")),
   );
 }
 
@@ -168,7 +169,8 @@ function owners(rank) {
         h(
           "div",
           { class: "faint small" },
-          `${OWNERS[owner.kind][0]}, ${plural(owner.allocations, "allocation", "allocations")}`,
+          OWNERS[owner.kind][0],
+          owner.allocations !== null && `, ${plural(owner.allocations, "allocation", "allocations")}`,
         ),
       ),
       h(

@@ -26,9 +26,17 @@ function memoryChart(rank, capacity, whole, width) {
 }
 
 const MEMORY_AXIS = {
-  simulated_seconds: (at) => seconds(at),
-  recorded_seconds: (at) => seconds(at),
-  event: (at) => count(at),
+  simulated_seconds: {
+    name: "over simulated time",
+    text: (at) => seconds(at),
+    exact: (at) => seconds(at, 4),
+  },
+  recorded_seconds: {
+    name: "over the time of the run",
+    text: (at) => seconds(at),
+    exact: (at) => seconds(at, 4),
+  },
+  event: { name: "by allocator event", text: (at) => count(at), exact: (at) => `event ${count(at)}` },
 };
 
 function memoryGrid(field, rank) {
@@ -37,17 +45,18 @@ function memoryGrid(field, rank) {
   const step = niceStep(field.to - field.from, Math.max(2, field.width / 130));
   for (let at = Math.ceil(field.from / step) * step; at <= field.to; at += step) {
     const side = field.x(at) > field.right - 30 ? "end" : "middle";
-    parts.push(label(field.x(at), field.height - 7, side, at === 0 ? "0" : MEMORY_AXIS[rank.axis](at)));
+    parts.push(label(field.x(at), field.height - 7, side, at === 0 ? "0" : MEMORY_AXIS[rank.axis].text(at)));
   }
-  let last = -Infinity;
+  let [line, named] = [-Infinity, -Infinity];
   rank.step_starts.forEach((at, index) => {
-    if (at < field.from || at > field.to) return;
-    const x = field.x(at);
-    if (x - last < 3) return;
+    if (at > field.to) return;
+    const x = field.x(Math.max(at, field.from));
+    if (x - line < 4) return;
+    line = x;
     parts.push(upright(field, x, { "stroke-dasharray": "2 3" }));
-    if (x - last > 54 && x < field.right - 42) {
+    if (x - named > 54 && x < field.right - 42) {
       parts.push(label(x + 3, field.top - 7, "start", `step ${index}`));
-      last = x;
+      named = x;
     }
   });
   return parts;
@@ -140,11 +149,7 @@ function memoryCursor(field, chart, rank) {
     cursor.setAttribute("visibility", "visible");
     readout.hidden = false;
     readout.replaceChildren(
-      h(
-        "div",
-        { class: "faint" },
-        rank.axis === "event" ? `event ${count(samples[low].at)}` : seconds(at, 4),
-      ),
+      h("div", { class: "faint" }, MEMORY_AXIS[rank.axis].exact(at)),
       h("div", null, `allocated ${bytes(samples[low].allocated_bytes)}`),
       h("div", null, `reserved ${bytes(samples[low].reserved_bytes)}`),
     );

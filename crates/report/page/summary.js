@@ -39,9 +39,9 @@ function verdict() {
     h(
       "div",
       null,
-      h("p", null, text),
+      h("p", null, rich(text)),
       request && h("p", null, request.filter(Boolean).join("")),
-      hint && h("p", null, h("b", null, "→ "), hint),
+      hint && h("p", null, h("b", null, "→ "), rich(hint)),
     ),
   );
 }
@@ -165,8 +165,8 @@ function notes() {
       "li",
       { class: note.severity },
       note.severity !== "info" && h("b", null, note.severity === "error" ? "Error: " : "Warning: "),
-      note.text,
-      note.action && h("span", { class: "action" }, "→ " + note.action),
+      rich(note.text),
+      note.action && h("span", { class: "action" }, "→ ", rich(note.action)),
     );
   const [serious, others] = [
     report.notes.filter((note) => note.severity !== "info"),

@@ -56,7 +56,7 @@ function trust() {
           "Per step",
           `${seconds(host.seconds_per_step)} over ${plural(host.calls_per_step, "device call", "device calls")}`,
         ],
-        ["Cost of real calls", host.call_cost_source],
+        ["Cost of real calls", rich(host.call_cost_source)],
         [
           "Emulator's own cost",
           host.emulator_nanoseconds_per_call === null
@@ -113,19 +113,7 @@ function provenance() {
   const { job, software, device, cluster } = report;
   const sheet =
     device.facts.length > 0 &&
-    h(
-      "div",
-      null,
-      h("h3", null, `Device sheet ${device.sheet}`),
-      table(
-        [
-          { head: "Number", cell: (row) => row.name },
-          { head: "Value", right: true, cell: (row) => withUnit(row.value, row.unit) },
-          { head: "Source", cell: (row) => h("span", { class: "small" }, row.source) },
-        ],
-        device.facts,
-      ),
-    );
+    h("div", null, h("h3", null, `Device sheet ${device.sheet}`), sourced(device.facts));
   const pairs = (rows) => rows.map((row) => [h("code", null, row.name), h("code", null, row.value)]);
   return section(
     "provenance",
@@ -160,6 +148,20 @@ function provenance() {
         software.environment.length > 0 && [h("h3", null, "Environment"), facts(pairs(software.environment))],
       ),
       sheet,
+    ),
+  );
+}
+
+// Numbers under their sources, so that a source which many share is read once.
+function sourced(rows) {
+  const groups = new Map();
+  for (const row of rows) groups.set(row.source, [...(groups.get(row.source) ?? []), row]);
+  return [...groups].map(([source, members]) =>
+    h(
+      "div",
+      { class: "sourced" },
+      h("p", { class: "faint small" }, source || "source not stated"),
+      facts(members.map((row) => [row.name, withUnit(row.value, row.unit)])),
     ),
   );
 }

@@ -46,10 +46,10 @@ pub struct RankMemory {
     pub peak_at: Option<f64>,
     /// Who owned the bytes allocated at the peak, largest first.
     pub owners: Vec<MemoryOwner>,
-    /// Allocations that the framework's allocator served.
-    pub allocations: u64,
-    /// How often the allocator had to free its cache and try again.
-    pub retries: u64,
+    /// Allocations that the framework's allocator served; `None` when they were not counted.
+    pub allocations: Option<u64>,
+    /// How often the allocator had to free its cache and try again; `None` when it was not counted.
+    pub retries: Option<u64>,
 }
 
 /// Device memory in use outside the framework's allocator.
@@ -96,8 +96,8 @@ pub struct MemoryOwner {
     pub kind: OwnerKind,
     /// Bytes alive at the peak.
     pub bytes: u64,
-    /// Number of live allocations.
-    pub allocations: u64,
+    /// Number of live allocations; `None` when they were not counted.
+    pub allocations: Option<u64>,
 }
 
 /// What allocated bytes are for.

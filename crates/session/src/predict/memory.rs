@@ -100,11 +100,11 @@ fn rank_memory(rank: u32, template: &RankTemplate, exchange: &Exchange) -> RankM
                 owner: owner.clone(),
                 kind: owner_kind(owner),
                 bytes: bytes.0,
-                allocations: 0,
+                allocations: None,
             })
             .collect(),
-        allocations: 0,
-        retries: memory.out_of_memory.len() as u64,
+        allocations: None,
+        retries: Some(memory.out_of_memory.len() as u64),
     }
 }
 
