@@ -64,7 +64,12 @@ impl Communicators {
     /// None yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { table: HandleTable::new(Kind::Communicator), next: 1, operators: BUILT_IN_OPERATORS, unique_ids: 0 }
+        Self {
+            table: HandleTable::new(Kind::Communicator),
+            next: 1,
+            operators: BUILT_IN_OPERATORS,
+            unique_ids: 0,
+        }
     }
 
     /// Makes a communicator and returns its handle.
@@ -161,7 +166,9 @@ mod tests {
     fn members_derive_equal_identities_and_colours_differ() {
         let (mut first, mut second) = (Communicators::new(), Communicators::new());
         let (a, b) = (member(&mut first, 0), member(&mut second, 3));
-        let of = |communicators: &mut Communicators, parent, color| communicators.derive_identity(parent, color).unwrap();
+        let of = |communicators: &mut Communicators, parent, color| {
+            communicators.derive_identity(parent, color).unwrap()
+        };
         let one = of(&mut first, a, 0);
         assert_eq!(one, of(&mut second, b, 0));
         let two = of(&mut first, a, 0);

@@ -135,7 +135,13 @@ impl Transform {
     pub fn text(&self) -> String {
         let lengths: Vec<String> = self.lengths.iter().map(i64::to_string).collect();
         let name = |dtype: Option<DType>| dtype.map_or("?", DType::name);
-        format!("fft {} batch {} {} -> {}", lengths.join("x"), self.batch, name(self.input), name(self.output))
+        format!(
+            "fft {} batch {} {} -> {}",
+            lengths.join("x"),
+            self.batch,
+            name(self.input),
+            name(self.output)
+        )
     }
 }
 
@@ -193,7 +199,12 @@ mod tests {
 
     #[test]
     fn a_real_transform_stores_half_of_the_spectrum() {
-        let transform = |input, output| Transform { lengths: vec![4, 8], batch: 3, input: Some(input), output: Some(output) };
+        let transform = |input, output| Transform {
+            lengths: vec![4, 8],
+            batch: 3,
+            input: Some(input),
+            output: Some(output),
+        };
         assert_eq!(transform(DType::C64, DType::C64).bytes(), [3 * 32 * 8, 3 * 32 * 8]);
         assert_eq!(transform(DType::F32, DType::C64).bytes(), [3 * 32 * 4, 3 * 4 * 5 * 8]);
         assert_eq!(transform(DType::C128, DType::F64).bytes(), [3 * 4 * 5 * 16, 3 * 32 * 8]);

@@ -113,12 +113,15 @@ fn pointwise_mode(operation: &Descriptor) -> Option<i32> {
     operation.child(attribute::POINTWISE_PW_DESCRIPTOR)?.number(attribute::POINTWISE_MODE)
 }
 
-/// A causal mask is a diagonal band with a right bound, or "row index ≥ column index" spelt out. A padding mask compares
-/// an index with a tensor from outside, which does not count.
+/// A causal mask is a diagonal band that keeps what is on or below the diagonal, or "row index ≥ column index" spelt
+/// out. A padding mask compares an index with a tensor from outside, which does not count. Operations come in any order.
 fn is_causal(operations: &[Arc<Descriptor>]) -> bool {
+    let keeps_below =
+        |mode: Option<i32>| matches!(mode, Some(POINTWISE_GREATER | POINTWISE_GREATER_OR_EQUAL));
     let band = |operation: &Descriptor| {
         operation.kind() == kind::DIAGONAL_BAND_MASK
-            && operation.child(attribute::DIAGONAL_BAND_MASK_SHIFT_RIGHT_BOUND_DESC).is_some()
+            && (keeps_below(operation.number(attribute::DIAGONAL_BAND_MASK_COMPARISON_MODE))
+                || operation.child(attribute::DIAGONAL_BAND_MASK_SHIFT_RIGHT_BOUND_DESC).is_some())
     };
     if operations.iter().any(|operation| band(operation)) {
         return true;
@@ -126,17 +129,27 @@ fn is_causal(operations: &[Arc<Descriptor>]) -> bool {
     let uid = |operation: &Descriptor, name| operation.child(name).map(|tensor| Tensor::of(tensor).uid);
     // Everything computed from generated indices and constants alone.
     let mut indices = BTreeSet::new();
-    for operation in operations {
-        let Some(mode) = pointwise_mode(operation) else { continue };
-        let left = uid(operation, attribute::POINTWISE_XDESC);
-        let right = uid(operation, attribute::POINTWISE_BDESC);
-        let known = |uid: Option<i64>| uid.is_some_and(|uid| indices.contains(&uid));
-        if matches!(mode, POINTWISE_GREATER | POINTWISE_GREATER_OR_EQUAL) && known(left) && known(right) {
-            return true;
+    loop {
+        let before = indices.len();
+        for operation in operations {
+            let known = |name| uid(operation, name).is_some_and(|uid| indices.contains(&uid));
+            let index = match pointwise_mode(operation) {
+                Some(POINTWISE_GEN_INDEX) => true,
+                Some(mode) => mode < POINTWISE_EXP && known(attribute::POINTWISE_XDESC),
+                None => false,
+            };
+            if index {
+                indices.extend(uid(operation, attribute::POINTWISE_YDESC));
+            }
         }
-        if mode == POINTWISE_GEN_INDEX || known(left) && mode < POINTWISE_EXP {
-            indices.extend(uid(operation, attribute::POINTWISE_YDESC));
+        if indices.len() == before {
+            break;
         }
     }
-    false
+    operations.iter().any(|operation| {
+        let known = |name| uid(operation, name).is_some_and(|uid| indices.contains(&uid));
+        keeps_below(pointwise_mode(operation))
+            && known(attribute::POINTWISE_XDESC)
+            && known(attribute::POINTWISE_BDESC)
+    })
 }

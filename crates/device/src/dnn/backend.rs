@@ -74,6 +74,7 @@ pub mod attribute {
     pub const SDPA_BWD_KDESC: i32 = 2852;
     pub const SDPA_BWD_VDESC: i32 = 2853;
     pub const DIAGONAL_BAND_MASK_SHIFT_RIGHT_BOUND_DESC: i32 = 3004;
+    pub const DIAGONAL_BAND_MASK_COMPARISON_MODE: i32 = 3007;
 }
 
 /// Descriptor kinds (`cudnnBackendDescriptorType_t`).

@@ -258,6 +258,44 @@ fn attention_is_recognised() {
 }
 
 #[test]
+fn the_fused_operation_is_recognised_with_its_mask() {
+    for (comparison, causal) in [(303, true), (304, false)] {
+        let mut b = Builder::new();
+        let (scores, _) = b.tensor(&[2, 8, 128, 256], true);
+        let (masked, _) = b.tensor(&[2, 8, 128, 256], true);
+        let mask = b.make(
+            kind::DIAGONAL_BAND_MASK,
+            &[
+                children(3000, &[scores]),
+                children(3006, &[masked]),
+                (
+                    a::DIAGONAL_BAND_MASK_COMPARISON_MODE,
+                    POINTWISE_MODE,
+                    i32::to_le_bytes(comparison).to_vec(),
+                ),
+            ],
+        );
+        let subgraph = b.graph(&[mask]);
+        let [q, k, v] =
+            [[2, 8, 128, 64], [2, 4, 256, 64], [2, 4, 256, 32]].map(|extents| b.tensor(&extents, false).0);
+        let operation = b.make(
+            kind::SDPA_FWD,
+            &[
+                children(a::SDPA_FWD_QDESC, &[q]),
+                children(a::SDPA_FWD_KDESC, &[k]),
+                children(a::SDPA_FWD_VDESC, &[v]),
+                children(2811, &[subgraph]),
+            ],
+        );
+        let graph = b.graph(&[operation]);
+        let plan = b.plan(graph, 3, 0);
+        let Operation::Attention(found) = &*b.dnn.plan(plan).unwrap() else { panic!("no attention") };
+        assert_eq!((found.heads, found.kv_heads, found.seq_q, found.seq_kv), (8, 4, 128, 256));
+        assert_eq!((found.head_dim, found.head_dim_v, found.causal), (64, 32, causal));
+    }
+}
+
+#[test]
 fn a_lone_product_is_a_gemm_and_other_graphs_keep_their_bytes() {
     let mut b = Builder::new();
     let operands = [[4, 16, 32], [4, 32, 8], [4, 16, 8]].map(|extents| b.tensor(&extents, false).0);
