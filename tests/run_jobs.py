@@ -37,6 +37,7 @@ DEFAULTS = {
     "kinds": [],
     "steps": True,
     "peak": "equal",
+    "refused": [],
     "output": [],
     "timeout": 180,
 }
