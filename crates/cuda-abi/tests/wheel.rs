@@ -18,7 +18,8 @@ const PREFIXES: [&str; 16] = [
 ];
 
 fn is_cuda(symbol: &str) -> bool {
-    let driver = symbol.strip_prefix("cu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+    let driver =
+        symbol.strip_prefix("cu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
     driver || PREFIXES.iter().any(|prefix| symbol.starts_with(prefix))
 }
 
@@ -30,7 +31,8 @@ fn missing<'a>(wanted: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         .collect();
     wanted
         .filter(|line| {
-            let (symbol, node) = line.split_once('@').map_or((*line, None), |(symbol, node)| (symbol, Some(node)));
+            let (symbol, node) =
+                line.split_once('@').map_or((*line, None), |(symbol, node)| (symbol, Some(node)));
             // A symbol without a node is found in any library.
             !rows.get(symbol).is_some_and(|found| node.is_none() || *found == node)
         })

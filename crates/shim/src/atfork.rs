@@ -25,7 +25,8 @@ pub unsafe extern "C" fn __register_atfork(
 ) -> c_int {
     static NEXT: OnceLock<usize> = OnceLock::new();
     // SAFETY: looks a name up in the libraries after this one.
-    let next = *NEXT.get_or_init(|| unsafe { libc::dlsym(libc::RTLD_NEXT, c"__register_atfork".as_ptr()) } as usize);
+    let next =
+        *NEXT.get_or_init(|| unsafe { libc::dlsym(libc::RTLD_NEXT, c"__register_atfork".as_ptr()) } as usize);
     if next == 0 {
         return libc::ENOSYS;
     }

@@ -15,8 +15,9 @@ impl Backing for HostBacking {
     fn reserve_at(&self, address: u64, bytes: u64) -> bool {
         let wanted = address as *mut libc::c_void;
         // SAFETY: a new anonymous mapping that replaces nothing (`MAP_FIXED_NOREPLACE`).
-        let got =
-            unsafe { libc::mmap(wanted, bytes as usize, READ_WRITE, LAZY | libc::MAP_FIXED_NOREPLACE, -1, 0) };
+        let got = unsafe {
+            libc::mmap(wanted, bytes as usize, READ_WRITE, LAZY | libc::MAP_FIXED_NOREPLACE, -1, 0)
+        };
         if got != libc::MAP_FAILED && got != wanted {
             // SAFETY: the mapping made just now; kernels before 4.17 take the address as a hint only.
             unsafe { libc::munmap(got, bytes as usize) };

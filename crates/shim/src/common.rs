@@ -3,6 +3,8 @@
 //! Handlers answer a [`Failure`](crate::failure::Failure), which the door turns into the code of the library that was
 //! called.
 
+#![expect(clippy::too_many_arguments, reason = "handlers have the libraries' own signatures")]
+
 pub(crate) mod capture;
 pub(crate) mod copy;
 pub(crate) mod device;

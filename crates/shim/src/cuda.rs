@@ -1,5 +1,7 @@
 //! The CUDA driver where it differs from the runtime, one module per family of functions.
 
+#![expect(clippy::too_many_arguments, reason = "handlers have the libraries' own signatures")]
+
 pub(crate) mod context;
 pub(crate) mod copy;
 pub(crate) mod device;

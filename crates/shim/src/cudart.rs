@@ -1,5 +1,7 @@
 //! The CUDA runtime where it differs from the driver, one module per family of functions.
 
+#![expect(clippy::too_many_arguments, reason = "handlers have the libraries' own signatures")]
+
 pub(crate) mod copy;
 pub(crate) mod device;
 pub(crate) mod entry_point;

@@ -104,11 +104,6 @@ impl Call<'_> {
         std::ptr::from_ref(self.thread) as u64
     }
 
-    /// Ticks at entry.
-    pub(crate) const fn begin(&self) -> u64 {
-        self.begin
-    }
-
     /// Charges device memory to an owner that is no allocation of the program (negative gives back), and records it.
     ///
     /// # Errors
@@ -274,7 +269,10 @@ fn close(call: &mut Call<'_>, code: i32) {
 #[cold]
 fn panicked(api: ApiId, code: i32) -> i32 {
     let symbol = tables::row(api).1.symbol;
-    say(Level::Warning, &format!("`{symbol}` failed inside the emulator; this is a bug in trompe, please report it"));
+    say(
+        Level::Warning,
+        &format!("`{symbol}` failed inside the emulator; this is a bug in trompe, please report it"),
+    );
     code
 }
 

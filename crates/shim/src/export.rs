@@ -18,7 +18,11 @@ unsafe impl Sync for Entry {}
 pub(crate) fn find(symbol: &str) -> Option<usize> {
     static BY_NAME: OnceLock<BTreeMap<&'static str, usize>> = OnceLock::new();
     let by_name = BY_NAME.get_or_init(|| {
-        all().iter().flat_map(|entries| entries.iter()).map(|entry| (entry.symbol, entry.function as usize)).collect()
+        all()
+            .iter()
+            .flat_map(|entries| entries.iter())
+            .map(|entry| (entry.symbol, entry.function as usize))
+            .collect()
     });
     by_name.get(symbol).copied()
 }
@@ -58,7 +62,6 @@ macro_rules! export_row {
     // registers and stack slots does not matter.
     (accepted $name:ident [$($index:literal : $action:ident),*]) => {
         #[unsafe(no_mangle)]
-        #[expect(clippy::too_many_arguments, reason = "stands for any number of arguments")]
         pub extern "C" fn $name(
             a0: u64, a1: u64, a2: u64, a3: u64, a4: u64, a5: u64, a6: u64, a7: u64, a8: u64, a9: u64,
             a10: u64, a11: u64, a12: u64, a13: u64, a14: u64, a15: u64, a16: u64, a17: u64, a18: u64, a19: u64,
@@ -133,8 +136,9 @@ macro_rules! export_rows {
 macro_rules! libraries {
     ($($library:ident { $with:ident; $($import:item)* })*) => {
         $(
-            #[expect(non_snake_case, non_upper_case_globals, unused_imports, clippy::missing_safety_doc,
-                reason = "the library's own names")]
+            #[expect(unreachable_pub, reason = "exported symbols")]
+            #[allow(non_snake_case, non_upper_case_globals, unused_imports, clippy::too_many_arguments,
+                reason = "the library's own names and signatures; not every table has each")]
             mod $library {
                 use trompe_cuda_abi::pointer::{In, Out, Text};
                 use trompe_cuda_abi::tables::$library::Symbol;

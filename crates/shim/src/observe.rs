@@ -37,7 +37,6 @@ pub extern "C" fn trompe_recording() -> i32 {
 /// # Safety
 /// Each pointer must be valid for the length that follows it, or null with length 0.
 #[unsafe(no_mangle)]
-#[expect(clippy::too_many_arguments, reason = "a C interface")]
 pub unsafe extern "C" fn trompe_op_begin(
     name: *const u8,
     name_len: u32,
@@ -132,9 +131,12 @@ fn record(body: impl FnOnce(&Thread, u64) -> bool) {
     }));
 }
 
+/// Operator ids by name, with the generation of the record file that names them.
+type OperatorNames = HashMap<Box<str>, (u32, u32)>;
+
 /// The id of an operator's name, announced at its first use.
 fn operator(thread: &Thread, name: &str) -> u32 {
-    static NAMES: Mutex<Option<HashMap<Box<str>, (u32, u32)>>> = Mutex::new(None);
+    static NAMES: Mutex<Option<OperatorNames>> = Mutex::new(None);
     let now = sink::generation();
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     let names = names.get_or_insert_default();

@@ -6,10 +6,11 @@ use trompe_device::Machine;
 use trompe_hardware::EmulatedNode;
 
 use crate::backing::HostBacking;
-use crate::environment;
-use crate::fork;
+use crate::cudart::register::{Registry, registry};
+use crate::libs::{self, Libraries};
 use crate::log::{Level, say};
 use crate::sink::ForkLock;
+use crate::{environment, fork};
 
 /// The emulated device of this process.
 pub(crate) type HostMachine = Machine<HostBacking>;
@@ -46,14 +47,17 @@ fn read_node() -> Option<EmulatedNode> {
 
 /// All locks of the library, held while the process forks so that none is left locked in the child.
 pub(crate) struct Held {
+    _libraries: Option<MutexGuard<'static, Libraries>>,
     _machine: Option<MutexGuard<'static, HostMachine>>,
+    _registry: MutexGuard<'static, Registry>,
     _sink: ForkLock,
 }
 
 impl Held {
     /// Waits for the locks in the order in which calls take them.
     pub(crate) fn take() -> Self {
+        let libraries = libs::hold();
         let machine = MACHINE.get().map(|machine| machine.lock().unwrap_or_else(PoisonError::into_inner));
-        Self { _machine: machine, _sink: ForkLock::take() }
+        Self { _libraries: libraries, _machine: machine, _registry: registry(), _sink: ForkLock::take() }
     }
 }

@@ -168,7 +168,10 @@ fn take_chunk(thread: &Thread) -> bool {
         Ok(taken) => taken,
         Err(reason) => {
             STATE.store(OFF, Ordering::Relaxed);
-            say(Level::Warning, &format!("recording stopped: {reason}; the job goes on, its trace ends here"));
+            say(
+                Level::Warning,
+                &format!("recording stopped: {reason}; the job goes on, its trace ends here"),
+            );
             return false;
         }
     };
@@ -203,7 +206,9 @@ fn write_process_facts(thread: &Thread) {
         let command = String::from_utf8_lossy(&command).trim_end_matches('\0').replace('\0', " ");
         meta("process.command", &command);
     }
-    if let Some(config) = environment::get().config.as_ref().and_then(|path| std::fs::read_to_string(path).ok()) {
+    if let Some(config) =
+        environment::get().config.as_ref().and_then(|path| std::fs::read_to_string(path).ok())
+    {
         meta("node", &config);
     }
 }

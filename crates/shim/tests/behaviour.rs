@@ -189,7 +189,8 @@ fn driver_functions_are_found_in_their_newest_version() {
         );
         assert_eq!((code, status), (0, 0));
         assert_eq!(function, cuMemCreate as *const () as u64);
-        let code = cuGetProcAddress_v2(c"cuGetProcAddress".as_ptr(), &raw mut function, 13_000, 0, &raw mut status);
+        let code =
+            cuGetProcAddress_v2(c"cuGetProcAddress".as_ptr(), &raw mut function, 13_000, 0, &raw mut status);
         assert_eq!((code, status), (0, 0));
         assert_eq!(function, cuGetProcAddress_v2 as *const () as u64);
     }

@@ -138,7 +138,9 @@ fn a_normal_end_is_whole() {
     for entry in trace.entries() {
         match entry.record {
             Record::EventRecord { api, stream, .. } => {
-                if names.apis.get(&u32::from(api)) != Some(&"cudart/cudaEventRecord/emulated") || stream.0 != 0 {
+                if names.apis.get(&u32::from(api)) != Some(&"cudart/cudaEventRecord/emulated")
+                    || stream.0 != 0
+                {
                     unnamed.push(api);
                 }
                 assert!(entry.stamp.ticks > 0, "each call has its time");
@@ -188,7 +190,10 @@ fn a_forked_child_writes_a_file_of_its_own() {
         .map(|file| {
             let trace = WorkerTrace::open(file).expect("readable");
             let names = Names::collect(&trace);
-            assert!(names.apis.values().any(|name| name.contains("cudaEventRecord")), "names are announced again");
+            assert!(
+                names.apis.values().any(|name| name.contains("cudaEventRecord")),
+                "names are announced again"
+            );
             event_records(&trace)
         })
         .collect();

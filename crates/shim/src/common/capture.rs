@@ -38,7 +38,13 @@ pub(crate) fn begin_to_graph(
     begin_into(call, handle, Some(graph), after, mode)
 }
 
-fn begin_into(call: &mut Call<'_>, handle: Address, graph: Option<u64>, after: Vec<u64>, mode: i32) -> Outcome {
+fn begin_into(
+    call: &mut Call<'_>,
+    handle: Address,
+    graph: Option<u64>,
+    after: Vec<u64>,
+    mode: i32,
+) -> Outcome {
     if !(0..=2).contains(&mode) {
         return Err(Failure::InvalidValue);
     }
@@ -95,7 +101,6 @@ fn status_of(machine: &HostMachine, capture: Option<u32>) -> i32 {
 }
 
 /// `cudaStreamGetCaptureInfo`, `cuStreamGetCaptureInfo_v3`.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn info(
     call: &mut Call<'_>,
     handle: Address,

@@ -48,7 +48,8 @@ pub(crate) fn transfer(call: &mut Call<'_>, request: Transfer) -> Outcome {
     if !machine.memory.is_accessible(to, bytes) || !machine.memory.is_accessible(from, bytes) {
         return Err(Failure::InvalidValue);
     }
-    let copy = Copy { from: place(&machine, from, stream), to: place(&machine, to, stream), bytes: Bytes(bytes) };
+    let copy =
+        Copy { from: place(&machine, from, stream), to: place(&machine, to, stream), bytes: Bytes(bytes) };
     match stream.capture {
         Some(capture) => {
             let effect = (bytes <= PERFORMED).then_some(Effect::Copy { to, from, bytes });
@@ -143,7 +144,8 @@ pub(crate) fn transfer_2d(call: &mut Call<'_>, request: Transfer2D) -> Outcome {
         return Err(Failure::InvalidValue);
     }
     let bytes = width.saturating_mul(height);
-    let copy = Copy { from: place(&machine, from, stream), to: place(&machine, to, stream), bytes: Bytes(bytes) };
+    let copy =
+        Copy { from: place(&machine, from, stream), to: place(&machine, to, stream), bytes: Bytes(bytes) };
     match stream.capture {
         Some(capture) => machine.graphs.enqueue(capture, stream.id, NodeKind::Copy, None),
         None if bytes <= PERFORMED => {
@@ -154,6 +156,11 @@ pub(crate) fn transfer_2d(call: &mut Call<'_>, request: Transfer2D) -> Outcome {
         None => {}
     }
     let pageable = copy.from == Place::Pageable || copy.to == Place::Pageable;
-    call.record(&Record::Copy { api: call.api.0, stream: stream.id, copy, blocking: synchronous || pageable });
+    call.record(&Record::Copy {
+        api: call.api.0,
+        stream: stream.id,
+        copy,
+        blocking: synchronous || pageable,
+    });
     Ok(())
 }

@@ -120,7 +120,8 @@ pub(crate) fn synchronize(call: &mut Call<'_>) -> Outcome {
     let device = call.device();
     call.activate(device)?;
     // Forbidden while this thread's capture is a global one; other modes allow it on other streams.
-    let forbidden = call.thread.capture_mode.get() == 0 && call.machine().graphs.captures_on_thread(call.thread_key());
+    let forbidden =
+        call.thread.capture_mode.get() == 0 && call.machine().graphs.captures_on_thread(call.thread_key());
     if forbidden {
         call.machine().graphs.invalidate_on_thread(call.thread_key());
         return Err(RuntimeError::STREAM_CAPTURE_UNSUPPORTED.into());

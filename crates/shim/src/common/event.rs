@@ -51,7 +51,12 @@ pub(crate) fn record(call: &mut Call<'_>, handle: Address, stream: Address) -> O
 }
 
 /// `cudaEventRecordWithFlags`, `cuEventRecordWithFlags`.
-pub(crate) fn record_with_flags(call: &mut Call<'_>, handle: Address, stream: Address, flags: u32) -> Outcome {
+pub(crate) fn record_with_flags(
+    call: &mut Call<'_>,
+    handle: Address,
+    stream: Address,
+    flags: u32,
+) -> Outcome {
     let mut machine = call.machine();
     let stream = call.stream(&machine, stream)?;
     let machine: &mut HostMachine = &mut machine;
@@ -102,7 +107,12 @@ fn outside_capture(call: &Call<'_>, handle: Address) -> Result<(trompe_base::Eve
 }
 
 /// `cudaEventElapsedTime`, `cuEventElapsedTime`: the host time between the two recordings, never zero.
-pub(crate) fn elapsed_time(call: &mut Call<'_>, milliseconds: Out<f32>, start: Address, end: Address) -> Outcome {
+pub(crate) fn elapsed_time(
+    call: &mut Call<'_>,
+    milliseconds: Out<f32>,
+    start: Address,
+    end: Address,
+) -> Outcome {
     /// Resolution of event times in milliseconds, as documented.
     const RESOLUTION: f32 = 0.0005;
     let machine = call.machine();
@@ -118,13 +128,17 @@ pub(crate) fn elapsed_time(call: &mut Call<'_>, milliseconds: Out<f32>, start: A
 }
 
 /// `cudaStreamWaitEvent`, `cuStreamWaitEvent`.
-pub(crate) fn stream_wait(call: &mut Call<'_>, stream_handle: Address, event: Address, flags: u32) -> Outcome {
+pub(crate) fn stream_wait(
+    call: &mut Call<'_>,
+    stream_handle: Address,
+    event: Address,
+    flags: u32,
+) -> Outcome {
     let mut machine = call.machine();
     let stream = call.stream(&machine, stream_handle)?;
     let machine: &mut HostMachine = &mut machine;
     let event = machine.events.get(event)?.clone();
-    let captured =
-        event.captured.as_ref().filter(|(capture, _)| machine.graphs.capture(*capture).is_some());
+    let captured = event.captured.as_ref().filter(|(capture, _)| machine.graphs.capture(*capture).is_some());
     match (captured, stream.capture) {
         (Some((capture, nodes)), None) => {
             if stream.is_default {

@@ -64,7 +64,8 @@ pub(crate) fn attributes(sheet: &DeviceSheet, kernel: &Kernel) -> Attributes {
     let bounds = info.map_or(0, |info| info.max_threads);
     let limit = if bounds > 0 { bounds } else { by_registers };
     let static_shared = info.map_or(0, |info| info.static_shared);
-    let default_dynamic = u32::try_from(compute.shared_per_block.0).unwrap_or(u32::MAX).saturating_sub(static_shared);
+    let default_dynamic =
+        u32::try_from(compute.shared_per_block.0).unwrap_or(u32::MAX).saturating_sub(static_shared);
     Attributes {
         max_threads: limit.clamp(1, compute.max_threads_per_block),
         static_shared,
@@ -90,9 +91,7 @@ pub(crate) fn get_attribute(call: &mut Call<'_>, value: Out<i32>, number: i32, k
         4 => known.registers as i32,
         5 | 6 => known.version as i32,
         8 => known.max_dynamic_shared as i32,
-        7 | 9..=15 => {
-            kernel.attributes.get(&number).copied().unwrap_or(if number == 9 { -1 } else { 0 })
-        }
+        7 | 9..=15 => kernel.attributes.get(&number).copied().unwrap_or(if number == 9 { -1 } else { 0 }),
         _ => return Err(Failure::InvalidValue),
     };
     value.write(found)?;

@@ -100,7 +100,6 @@ pub(crate) fn node_type(call: &mut Call<'_>, node: Address, kind: Out<i32>) -> O
 }
 
 /// `cudaGraphAddNode`, `cuGraphAddNode_v2`: the node is kept with its kind and dependencies.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn add_node(
     call: &mut Call<'_>,
     out: Out<u64>,

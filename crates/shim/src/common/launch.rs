@@ -138,7 +138,8 @@ fn copy_parameters(values: &mut Vec<u8>, kernel: &Kernel, request: &Launch) -> O
 fn effect_of(semantics: Semantics, kernel: &Kernel, values: &[u8]) -> Option<Effect> {
     let Semantics::Fill { element } = semantics;
     let parameters = &kernel.info()?.parameters;
-    let [count_size, value_size, pointer_size] = [0, 1, 2].map(|i| parameters.get(i).map_or(0, |p| p.size as usize));
+    let [count_size, value_size, pointer_size] =
+        [0, 1, 2].map(|i| parameters.get(i).map_or(0, |p| p.size as usize));
     let element = usize::from(element);
     if count_size != 4 || value_size < element || pointer_size < 8 {
         return None;
@@ -154,7 +155,8 @@ fn effect_of(semantics: Semantics, kernel: &Kernel, values: &[u8]) -> Option<Eff
 
 fn announce(call: &mut Call<'_>, kernel: &Kernel) {
     let mut sizes = Vec::new();
-    let (registers, static_shared) = kernel.info().map_or((0, 0), |info| (info.registers, info.static_shared));
+    let (registers, static_shared) =
+        kernel.info().map_or((0, 0), |info| (info.registers, info.static_shared));
     for parameter in kernel.info().map_or(&[][..], |info| &info.parameters) {
         sizes.extend_from_slice(&u16::try_from(parameter.size).unwrap_or(u16::MAX).to_le_bytes());
     }

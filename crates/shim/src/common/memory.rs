@@ -126,9 +126,11 @@ pub(crate) fn host_device_pointer(
     address: Address,
     _: u32,
 ) -> Outcome {
-    let known = call.machine().memory.block_at(address).is_some_and(|(_, block)| {
-        block.kind.is_pinned() || block.kind.is_registered()
-    });
+    let known = call
+        .machine()
+        .memory
+        .block_at(address)
+        .is_some_and(|(_, block)| block.kind.is_pinned() || block.kind.is_registered());
     if !known {
         return Err(Failure::InvalidValue);
     }

@@ -52,8 +52,7 @@ fn read_image(image: Address) -> Result<Module, Failure> {
             let size = cubin::image_size(&bytes(64)?).ok_or(RuntimeError::INVALID_KERNEL_IMAGE)?;
             let content = bytes(size as usize)?;
             let kernels = cubin::kernels(&content).map_err(|_| RuntimeError::INVALID_KERNEL_IMAGE)?;
-            let kernels =
-                kernels.into_iter().map(|(name, info)| (name.to_owned(), Arc::new(info))).collect();
+            let kernels = kernels.into_iter().map(|(name, info)| (name.to_owned(), Arc::new(info))).collect();
             return Ok(Module { kernels, complete: true, ..Module::default() });
         }
         _ => {}

@@ -11,7 +11,8 @@ use crate::door::Call;
 use crate::failure::Failure;
 
 fn resident(compute: &Compute, kernel: &Kernel, threads: u32, dynamic: u64) -> u32 {
-    let (registers, fixed) = kernel.info().map_or((0, 0), |info| (info.registers, u64::from(info.static_shared)));
+    let (registers, fixed) =
+        kernel.info().map_or((0, 0), |info| (info.registers, u64::from(info.static_shared)));
     blocks_per_multiprocessor(compute, Demand { threads, registers, shared: fixed + dynamic })
 }
 
@@ -62,7 +63,8 @@ pub(crate) fn potential_block_size(
     let compute = &sheet.compute;
     let blocks = |threads| resident(compute, kernel, threads, dynamic as u64);
     let sizes = (1..=most.div_ceil(compute.warp_size)).map(|warps| (warps * compute.warp_size).min(most));
-    let best = sizes.max_by_key(|&threads| (blocks(threads) * threads, threads)).ok_or(Failure::InvalidValue)?;
+    let best =
+        sizes.max_by_key(|&threads| (blocks(threads) * threads, threads)).ok_or(Failure::InvalidValue)?;
     block.write(best as i32)?;
     grid.write((blocks(best) * compute.sm_count) as i32)?;
     Ok(())
@@ -134,7 +136,7 @@ fn cluster_blocks(config: &LaunchConfig) -> u32 {
     const STRIDE: usize = 72 / 4;
     let words = In::<u32>::new(config.attributes as usize);
     let count = if words.is_null() { 0 } else { config.attribute_count as usize };
-    (0..count)
-        .find(|index| words.read_at(index * STRIDE) == Ok(CLUSTER_DIMENSION))
-        .map_or(1, |index| (2..5).map(|word| words.read_at(index * STRIDE + word).unwrap_or(1).max(1)).product())
+    (0..count).find(|index| words.read_at(index * STRIDE) == Ok(CLUSTER_DIMENSION)).map_or(1, |index| {
+        (2..5).map(|word| words.read_at(index * STRIDE + word).unwrap_or(1).max(1)).product()
+    })
 }

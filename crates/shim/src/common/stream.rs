@@ -119,7 +119,8 @@ pub(crate) fn priority(call: &mut Call<'_>, handle: Address, priority: Out<i32>)
 
 /// `cudaStreamGetFlags`, `cuStreamGetFlags`.
 pub(crate) fn flags(call: &mut Call<'_>, handle: Address, flags: Out<u32>) -> Outcome {
-    let value = if handle <= PER_THREAD { 0 } else { u32::from(call.machine().streams.get(handle)?.non_blocking) };
+    let value =
+        if handle <= PER_THREAD { 0 } else { u32::from(call.machine().streams.get(handle)?.non_blocking) };
     flags.write(value)?;
     Ok(())
 }

@@ -124,12 +124,7 @@ pub(crate) fn primary_set_flags(call: &mut Call<'_>, device: i32, _: u32) -> Out
 }
 
 /// `cuDevicePrimaryCtxGetState`.
-pub(crate) fn primary_state(
-    call: &mut Call<'_>,
-    device: i32,
-    flags: Out<u32>,
-    active: Out<i32>,
-) -> Outcome {
+pub(crate) fn primary_state(call: &mut Call<'_>, device: i32, flags: Out<u32>, active: Out<i32>) -> Outcome {
     let device = call.checked_device(device)?;
     flags.write_if_given(0);
     active.write_if_given(i32::from(call.machine().is_active(device)));

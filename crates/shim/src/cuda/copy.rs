@@ -35,7 +35,6 @@ pub(crate) fn peer(
 }
 
 /// `cuMemcpyPeerAsync`.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn peer_async(
     call: &mut Call<'_>,
     to: Address,

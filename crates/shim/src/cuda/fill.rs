@@ -12,7 +12,13 @@ pub(crate) fn bytes(call: &mut Call<'_>, to: Address, value: u8, count: usize) -
 }
 
 /// `cuMemsetD8Async`.
-pub(crate) fn bytes_async(call: &mut Call<'_>, to: Address, value: u8, count: usize, stream: Address) -> Outcome {
+pub(crate) fn bytes_async(
+    call: &mut Call<'_>,
+    to: Address,
+    value: u8,
+    count: usize,
+    stream: Address,
+) -> Outcome {
     fill(call, Fill { to, pattern: vec![value], count: count as u64, stream })
 }
 

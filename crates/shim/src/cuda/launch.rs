@@ -4,13 +4,12 @@ use trompe_cuda_abi::driver::DriverLaunchConfig;
 use trompe_cuda_abi::pointer::{In, Out};
 use trompe_cuda_abi::runtime::{Address, Dim3, LaunchConfig};
 
-use crate::common::{Outcome, occupancy};
 use crate::common::launch::{Launch, launch};
+use crate::common::{Outcome, occupancy};
 use crate::door::Call;
 use crate::failure::Failure;
 
 /// `cuLaunchKernel`.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn kernel(
     call: &mut Call<'_>,
     function: Address,
@@ -35,7 +34,6 @@ pub(crate) fn kernel(
 }
 
 /// `cuLaunchCooperativeKernel`.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn cooperative(
     call: &mut Call<'_>,
     function: Address,

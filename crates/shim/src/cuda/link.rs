@@ -22,7 +22,6 @@ pub(crate) fn create(_: &mut Call<'_>, _: u32, _: Address, _: Address, state: Ou
 }
 
 /// `cuLinkAddData`: the last image added is what a module is made of.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn add_data(
     _: &mut Call<'_>,
     state: Address,

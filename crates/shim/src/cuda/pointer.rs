@@ -72,7 +72,9 @@ fn write(machine: &HostMachine, data: Address, number: i32, address: Address, kn
         7 | 20 => wide.write(known.id)?,
         8 => word.write(u32::from(known.managed))?,
         9 => word.write(known.device.0)?,
-        10 => word.write(u32::from(known.on_device && machine.memory.virtual_memory.mapped_at(address).is_none()))?,
+        10 => word.write(u32::from(
+            known.on_device && machine.memory.virtual_memory.mapped_at(address).is_none(),
+        ))?,
         11 | 19 => wide.write(known.start)?,
         12 | 18 => wide.write(known.bytes)?,
         13 => word.write(1)?,

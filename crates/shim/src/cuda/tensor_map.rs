@@ -8,7 +8,6 @@ use crate::door::Call;
 use crate::failure::Failure;
 
 /// `cuTensorMapEncodeTiled`: the address, type, rank and extents, in a layout of our own.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn encode_tiled(
     call: &mut Call<'_>,
     map: Out<[u8; 128]>,

@@ -128,8 +128,18 @@ pub(crate) fn unmap(call: &mut Call<'_>, address: Address, bytes: usize) -> Outc
 }
 
 /// `cuMemSetAccess`: everything mapped can be read and written.
-pub(crate) fn set_access(call: &mut Call<'_>, address: Address, bytes: usize, _: Address, _: usize) -> Outcome {
-    if call.machine().memory.is_accessible(address, bytes as u64) { Ok(()) } else { Err(Failure::InvalidValue) }
+pub(crate) fn set_access(
+    call: &mut Call<'_>,
+    address: Address,
+    bytes: usize,
+    _: Address,
+    _: usize,
+) -> Outcome {
+    if call.machine().memory.is_accessible(address, bytes as u64) {
+        Ok(())
+    } else {
+        Err(Failure::InvalidValue)
+    }
 }
 
 /// `cuMemGetAccess`.

@@ -45,7 +45,6 @@ pub(crate) fn memcpy_peer(
 }
 
 /// `cudaMemcpyPeerAsync`.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn memcpy_peer_async(
     call: &mut Call<'_>,
     to: Address,
@@ -61,7 +60,6 @@ pub(crate) fn memcpy_peer_async(
 }
 
 /// `cudaMemcpy2D`.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn memcpy_2d(
     call: &mut Call<'_>,
     to: Address,
@@ -81,7 +79,6 @@ pub(crate) fn memcpy_2d(
 }
 
 /// `cudaMemcpy2DAsync`.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn memcpy_2d_async(
     call: &mut Call<'_>,
     to: Address,
@@ -95,5 +92,8 @@ pub(crate) fn memcpy_2d_async(
 ) -> Outcome {
     check_kind(kind)?;
     let [to_pitch, from_pitch, width, height] = [to_pitch, from_pitch, width, height].map(|n| n as u64);
-    transfer_2d(call, Transfer2D { to, to_pitch, from, from_pitch, width, height, stream, synchronous: false })
+    transfer_2d(
+        call,
+        Transfer2D { to, to_pitch, from, from_pitch, width, height, stream, synchronous: false },
+    )
 }

@@ -110,8 +110,8 @@ fn describe(node: &EmulatedNode, device: DeviceIndex) -> DeviceProperties {
     let mut texture_limits = [0; 39];
     // In the order of the structure: `maxTexture1D` to `maxSurfaceCubemapLayered`.
     let numbers = [
-        21, 77, 22, 23, 73, 74, 70, 71, 72, 45, 46, 24, 25, 26, 47, 48, 49, 52, 42, 43, 27, 28, 29, 53, 54, 55, 56,
-        57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68,
+        21, 77, 22, 23, 73, 74, 70, 71, 72, 45, 46, 24, 25, 26, 47, 48, 49, 52, 42, 43, 27, 28, 29, 53, 54,
+        55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68,
     ];
     for (limit, number) in texture_limits.iter_mut().zip(numbers) {
         *limit = of(number);

@@ -28,13 +28,7 @@ pub(crate) fn by_version(
 }
 
 /// `cudaGetDriverEntryPoint`.
-pub(crate) fn find(
-    _: &mut Call<'_>,
-    symbol: Text,
-    function: Out<u64>,
-    _: u64,
-    status: Out<i32>,
-) -> Outcome {
+pub(crate) fn find(_: &mut Call<'_>, symbol: Text, function: Out<u64>, _: u64, status: Out<i32>) -> Outcome {
     let symbol = symbol.read()?;
     let found = driver_function(&symbol);
     if found.is_none() {

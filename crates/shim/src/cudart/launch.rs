@@ -33,7 +33,6 @@ pub(crate) fn pop(
 }
 
 /// `__cudaLaunchKernel`: the function is a kernel handle.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn by_handle(
     call: &mut Call<'_>,
     kernel: Address,
@@ -47,7 +46,6 @@ pub(crate) fn by_handle(
 }
 
 /// `cudaLaunchKernel`, `cudaLaunchCooperativeKernel`.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn by_function(
     call: &mut Call<'_>,
     function: Address,

@@ -7,7 +7,6 @@ use crate::common::{Outcome, module};
 use crate::door::Call;
 
 /// `cudaLibraryLoadData`, `cuLibraryLoadData`: options are not looked at.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn load(
     call: &mut Call<'_>,
     library: Out<u64>,
@@ -23,7 +22,6 @@ pub(crate) fn load(
 }
 
 /// `cudaLibraryLoadFromFile`, `cuLibraryLoadFromFile`.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn load_file(
     call: &mut Call<'_>,
     library: Out<u64>,

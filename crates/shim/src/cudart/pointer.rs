@@ -21,7 +21,8 @@ pub(crate) fn attributes(call: &mut Call<'_>, out: Out<PointerAttributes>, addre
     if machine.device_count() == 0 {
         return Err(Failure::NoDevice);
     }
-    let mut found = PointerAttributes { device: NO_DEVICE, kind: UNREGISTERED, ..PointerAttributes::default() };
+    let mut found =
+        PointerAttributes { device: NO_DEVICE, kind: UNREGISTERED, ..PointerAttributes::default() };
     if machine.memory.device_range(address).is_some() && machine.memory.device_of(address).is_some() {
         found.kind = DEVICE;
         found.device = machine.memory.device_of(address).map_or(NO_DEVICE, |device| device.0 as i32);

@@ -101,7 +101,6 @@ pub(crate) fn nothing(_: &mut Call<'_>, _: Address) -> i32 {
 }
 
 /// `__cudaRegisterFunction`.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn function(
     _: &mut Call<'_>,
     _: Address,
@@ -120,7 +119,6 @@ pub(crate) fn function(
 }
 
 /// `__cudaRegisterVar`, `__cudaRegisterManagedVar`-like.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn variable(
     _: &mut Call<'_>,
     _: Address,

@@ -67,7 +67,6 @@ pub(crate) fn write(
 }
 
 /// `cudaMemcpyToSymbolAsync`.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn write_async(
     call: &mut Call<'_>,
     symbol: Address,
@@ -95,7 +94,6 @@ pub(crate) fn read(
 }
 
 /// `cudaMemcpyFromSymbolAsync`.
-#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn read_async(
     call: &mut Call<'_>,
     to: Address,

@@ -62,9 +62,21 @@ fn make(plan: i32, transform: Transform, bytes: Out<u64>) -> Outcome {
 /// `cufftXtMakePlanMany`.
 #[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn make_many(
-    _: &mut Call<'_>, plan: i32, rank: i32, lengths: In<i64>, _in_embed: In<i64>, _in_stride: i64,
-    _in_distance: i64, input: i32, _out_embed: In<i64>, _out_stride: i64, _out_distance: i64, output: i32,
-    batch: i64, bytes: Out<u64>, _compute: i32,
+    _: &mut Call<'_>,
+    plan: i32,
+    rank: i32,
+    lengths: In<i64>,
+    _in_embed: In<i64>,
+    _in_stride: i64,
+    _in_distance: i64,
+    input: i32,
+    _out_embed: In<i64>,
+    _out_stride: i64,
+    _out_distance: i64,
+    output: i32,
+    batch: i64,
+    bytes: Out<u64>,
+    _compute: i32,
 ) -> Outcome {
     let rank = usize::try_from(rank).ok().filter(|rank| (1..=MAXIMUM_RANK).contains(rank));
     let lengths = lengths.read_many(rank.ok_or(LibraryFailure::InvalidValue)?)?;
@@ -91,13 +103,20 @@ fn plain(kind: i32, lengths: &[i32], batch: i32) -> Result<Transform, LibraryFai
 }
 
 /// `cufftMakePlan1d`.
+#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn make_1d(
-    _: &mut Call<'_>, plan: i32, nx: i32, kind: i32, batch: i32, bytes: Out<u64>,
+    _: &mut Call<'_>,
+    plan: i32,
+    nx: i32,
+    kind: i32,
+    batch: i32,
+    bytes: Out<u64>,
 ) -> Outcome {
     make(plan, plain(kind, &[nx], batch)?, bytes)
 }
 
 /// `cufftMakePlan2d`.
+#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn make_2d(_: &mut Call<'_>, plan: i32, nx: i32, ny: i32, kind: i32, bytes: Out<u64>) -> Outcome {
     make(plan, plain(kind, &[nx, ny], 1)?, bytes)
 }

@@ -69,8 +69,14 @@ fn place(call: &Call<'_>, buffer: u64, offset: i64, bytes: usize) -> Option<u64>
 }
 
 /// `cuFileRead`: bytes read, or minus one. Reads above the copy limit are only measured against the file's length.
+#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn read(
-    call: &mut Call<'_>, handle: u64, buffer: u64, bytes: usize, file_offset: i64, buffer_offset: i64,
+    call: &mut Call<'_>,
+    handle: u64,
+    buffer: u64,
+    bytes: usize,
+    file_offset: i64,
+    buffer_offset: i64,
 ) -> i64 {
     let (Some(file), Some(to), Ok(offset)) =
         (file(handle), place(call, buffer, buffer_offset, bytes), u64::try_from(file_offset))
@@ -89,8 +95,14 @@ pub(crate) fn read(
 }
 
 /// `cuFileWrite`: bytes written, or minus one. Beyond the copy limit zeros are not written out, only the file's end is set.
+#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn write(
-    call: &mut Call<'_>, handle: u64, buffer: u64, bytes: usize, file_offset: i64, buffer_offset: i64,
+    call: &mut Call<'_>,
+    handle: u64,
+    buffer: u64,
+    bytes: usize,
+    file_offset: i64,
+    buffer_offset: i64,
 ) -> i64 {
     let (Some(file), Some(from), Ok(offset)) =
         (file(handle), place(call, buffer, buffer_offset, bytes), u64::try_from(file_offset))

@@ -23,7 +23,9 @@ const fn handle_of(index: u32) -> u64 {
 
 /// Asks the node about the device behind a handle.
 fn ask<T>(
-    call: &Call<'_>, handle: u64, question: impl FnOnce(&EmulatedNode, u32) -> T,
+    call: &Call<'_>,
+    handle: u64,
+    question: impl FnOnce(&EmulatedNode, u32) -> T,
 ) -> Result<T, LibraryFailure> {
     let machine = call.machine();
     let node = machine.node().ok_or(LibraryFailure::NotFound)?;

@@ -34,7 +34,10 @@ pub(crate) fn version(_: &mut Call<'_>, version: Out<i32>) -> Outcome {
 
 /// `curandGenerate` and its like: `count` numbers of `SIZE` bytes.
 pub(crate) fn generate<const SIZE: u64>(
-    call: &mut Call<'_>, generator: u64, _output: u64, count: usize,
+    call: &mut Call<'_>,
+    generator: u64,
+    _output: u64,
+    count: usize,
 ) -> Outcome {
     let stream = libraries().generators.stream(generator)?;
     let symbol = tables::row(call.api).1.symbol;

@@ -81,14 +81,14 @@ fn on_stream(call: &mut Call<'_>, handle: u64, text: &str) -> Outcome {
 /// A computation: its name and its first arguments.
 #[expect(clippy::too_many_arguments, reason = "stands for many signatures")]
 pub(crate) fn run<A: Argument, B: Argument, C: Argument, D: Argument, E: Argument>(
-    call: &mut Call<'_>, handle: u64, a: A, b: B, c: C, d: D, e: E,
+    call: &mut Call<'_>,
+    handle: u64,
+    a: A,
+    b: B,
+    c: C,
+    d: D,
+    e: E,
 ) -> Outcome {
     let text = text(call, [a.number(), b.number(), c.number(), d.number(), e.number()]);
-    on_stream(call, handle, &text)
-}
-
-/// A computation: its name.
-pub(crate) fn on_handle(call: &mut Call<'_>, handle: u64) -> Outcome {
-    let text = text(call, [None; 5]);
     on_stream(call, handle, &text)
 }

@@ -54,7 +54,11 @@ pub(crate) fn error_name(_: &mut Call<'_>, code: i32) -> u64 {
 
 /// `cusparseCreateCsr`, `cusparseCreateCsc`, `cusparseCreateCoo`.
 pub(crate) fn create_matrix(
-    _: &mut Call<'_>, matrix: Out<u64>, rows: i64, columns: i64, entries: i64,
+    _: &mut Call<'_>,
+    matrix: Out<u64>,
+    rows: i64,
+    columns: i64,
+    entries: i64,
 ) -> Outcome {
     let created = libraries().sparse_matrices.create(SparseShape { rows, columns, entries });
     Ok(matrix.write(created)?)
@@ -68,7 +72,11 @@ pub(crate) fn destroy_matrix(_: &mut Call<'_>, matrix: u64) -> Outcome {
 
 /// `cusparseSpMatGetSize`. A product's result keeps the number of entries that it was created with.
 pub(crate) fn matrix_size(
-    _: &mut Call<'_>, matrix: u64, rows: Out<i64>, columns: Out<i64>, entries: Out<i64>,
+    _: &mut Call<'_>,
+    matrix: u64,
+    rows: Out<i64>,
+    columns: Out<i64>,
+    entries: Out<i64>,
 ) -> Outcome {
     let shape = libraries().sparse_matrices.shape(matrix)?;
     rows.write(shape.rows)?;
@@ -84,8 +92,20 @@ fn on_stream(call: &mut Call<'_>, handle: u64, text: &str) -> Outcome {
 /// `cusparseSpGEMM_workEstimation` and `cusparseSpGEMM_compute`: asked for sizes first, then with a buffer to work.
 #[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn product_step(
-    call: &mut Call<'_>, handle: u64, _op_a: i32, _op_b: i32, _alpha: u64, a: u64, b: u64, _beta: u64,
-    _c: u64, _compute: i32, _algorithm: i32, _descriptor: u64, bytes: Out<u64>, buffer: u64,
+    call: &mut Call<'_>,
+    handle: u64,
+    _op_a: i32,
+    _op_b: i32,
+    _alpha: u64,
+    a: u64,
+    b: u64,
+    _beta: u64,
+    _c: u64,
+    _compute: i32,
+    _algorithm: i32,
+    _descriptor: u64,
+    bytes: Out<u64>,
+    buffer: u64,
 ) -> Outcome {
     bytes.write_if_given(0);
     if buffer == 0 && !bytes.is_null() {
@@ -104,7 +124,13 @@ pub(crate) fn product_step(
 /// A computation: its name and its first arguments.
 #[expect(clippy::too_many_arguments, reason = "stands for many signatures")]
 pub(crate) fn run<A: Argument, B: Argument, C: Argument, D: Argument, E: Argument>(
-    call: &mut Call<'_>, handle: u64, a: A, b: B, c: C, d: D, e: E,
+    call: &mut Call<'_>,
+    handle: u64,
+    a: A,
+    b: B,
+    c: C,
+    d: D,
+    e: E,
 ) -> Outcome {
     let text = text(call, [a.number(), b.number(), c.number(), d.number(), e.number()]);
     on_stream(call, handle, &text)

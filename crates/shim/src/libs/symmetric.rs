@@ -64,14 +64,21 @@ fn copy(call: &mut Call<'_>, to: u64, from: u64, bytes: u64, stream: u64) -> Out
 }
 
 /// `nvshmemx_putmem_on_stream`, `nvshmemx_getmem_on_stream`.
+#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn transfer(call: &mut Call<'_>, to: u64, from: u64, bytes: usize, _member: i32, stream: u64) {
     // The function answers nothing, so a dead stream has no error to go to.
     let _ = copy(call, to, from, bytes as u64, stream);
 }
 
 /// `nvshmemx_alltoallmem_on_stream`.
+#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn all_to_all(
-    call: &mut Call<'_>, _team: i32, to: u64, from: u64, count: usize, stream: u64,
+    call: &mut Call<'_>,
+    _team: i32,
+    to: u64,
+    from: u64,
+    count: usize,
+    stream: u64,
 ) -> Outcome {
     copy(call, to, from, count as u64, stream)
 }
@@ -79,7 +86,13 @@ pub(crate) fn all_to_all(
 /// `nvshmemx_broadcastmem_on_stream`.
 #[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn broadcast(
-    call: &mut Call<'_>, team: i32, to: u64, from: u64, count: usize, _root: i32, stream: u64,
+    call: &mut Call<'_>,
+    team: i32,
+    to: u64,
+    from: u64,
+    count: usize,
+    _root: i32,
+    stream: u64,
 ) -> Outcome {
     all_to_all(call, team, to, from, count, stream)
 }

@@ -105,7 +105,8 @@ unsafe extern "C" {
         status: *mut i32,
     ) -> i32;
     pub(crate) fn cuGetExportTable(table: *mut u64, id: *const u8) -> i32;
-    pub(crate) fn cuMemCreate(handle: *mut u64, bytes: usize, properties: *const [u64; 4], flags: u64) -> i32;
+    pub(crate) fn cuMemCreate(handle: *mut u64, bytes: usize, properties: *const [u64; 4], flags: u64)
+    -> i32;
     pub(crate) fn cuMemRelease(handle: u64) -> i32;
     pub(crate) fn cuMemAddressReserve(
         address: *mut u64,
@@ -116,7 +117,12 @@ unsafe extern "C" {
     ) -> i32;
     pub(crate) fn cuMemMap(address: u64, bytes: usize, offset: usize, handle: u64, flags: u64) -> i32;
     pub(crate) fn cuMemUnmap(address: u64, bytes: usize) -> i32;
-    pub(crate) fn cuMemExportToShareableHandle(shareable: *mut i32, handle: u64, kind: i32, flags: u64) -> i32;
+    pub(crate) fn cuMemExportToShareableHandle(
+        shareable: *mut i32,
+        handle: u64,
+        kind: i32,
+        flags: u64,
+    ) -> i32;
     pub(crate) fn cuMemImportFromShareableHandle(handle: *mut u64, shareable: u64, kind: i32) -> i32;
     pub(crate) fn trompe_alloc_event(action: u8, address: u64, size: u64, stream: u64);
     pub(crate) fn trompe_recording() -> i32;

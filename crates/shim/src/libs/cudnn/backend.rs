@@ -1,5 +1,7 @@
 //! The backend interface.
 
+#![expect(clippy::too_many_arguments, reason = "the library's own signatures")]
+
 use trompe_cuda_abi::pointer::{In, Out};
 use trompe_device::dnn::backend::{TYPE_DESCRIPTOR, element_size};
 

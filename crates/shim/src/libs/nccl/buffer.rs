@@ -9,7 +9,11 @@ use crate::libs::{LibraryFailure, Outcome, libraries};
 
 /// `ncclCommRegister`: the buffer's own address is the handle.
 pub(crate) fn register(
-    _: &mut Call<'_>, communicator: u64, buffer: u64, _bytes: usize, handle: Out<u64>,
+    _: &mut Call<'_>,
+    communicator: u64,
+    buffer: u64,
+    _bytes: usize,
+    handle: Out<u64>,
 ) -> Outcome {
     libraries().communicators.get(communicator)?;
     Ok(handle.write(buffer)?)
@@ -18,7 +22,12 @@ pub(crate) fn register(
 /// `ncclCommWindowRegister`.
 #[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn register_window(
-    call: &mut Call<'_>, communicator: u64, buffer: u64, bytes: usize, window: Out<u64>, _flags: i32,
+    call: &mut Call<'_>,
+    communicator: u64,
+    buffer: u64,
+    bytes: usize,
+    window: Out<u64>,
+    _flags: i32,
 ) -> Outcome {
     register(call, communicator, buffer, bytes, window)
 }

@@ -81,7 +81,13 @@ fn make(call: &mut Call<'_>, request: Request) -> Result<Made, LibraryFailure> {
 
 /// `ncclAllReduce`.
 pub(crate) fn all_reduce(
-    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, operator: i32, communicator: u64,
+    call: &mut Call<'_>,
+    send: u64,
+    receive: u64,
+    count: usize,
+    dtype: i32,
+    operator: i32,
+    communicator: u64,
     stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::AllReduce;
@@ -97,8 +103,15 @@ pub(crate) fn all_reduce(
 
 /// `ncclReduce`.
 pub(crate) fn reduce(
-    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, operator: i32, root: i32,
-    communicator: u64, stream: u64,
+    call: &mut Call<'_>,
+    send: u64,
+    receive: u64,
+    count: usize,
+    dtype: i32,
+    operator: i32,
+    root: i32,
+    communicator: u64,
+    stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Reduce;
     let made = make(call, Request { kind, count, dtype, operator, peer: root, communicator, stream })?;
@@ -122,7 +135,13 @@ fn defer(call: &mut Call<'_>, made: &Made, role: Role, peer: i32, request: (u64,
 
 /// `ncclBroadcast`.
 pub(crate) fn broadcast(
-    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64,
+    call: &mut Call<'_>,
+    send: u64,
+    receive: u64,
+    count: usize,
+    dtype: i32,
+    root: i32,
+    communicator: u64,
     stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Broadcast;
@@ -133,14 +152,26 @@ pub(crate) fn broadcast(
 
 /// `ncclBcast`.
 pub(crate) fn broadcast_in_place(
-    call: &mut Call<'_>, buffer: u64, count: usize, dtype: i32, root: i32, communicator: u64, stream: u64,
+    call: &mut Call<'_>,
+    buffer: u64,
+    count: usize,
+    dtype: i32,
+    root: i32,
+    communicator: u64,
+    stream: u64,
 ) -> Outcome {
     broadcast(call, buffer, buffer, count, dtype, root, communicator, stream)
 }
 
 /// `ncclAllGather`.
 pub(crate) fn all_gather(
-    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, communicator: u64, stream: u64,
+    call: &mut Call<'_>,
+    send: u64,
+    receive: u64,
+    count: usize,
+    dtype: i32,
+    communicator: u64,
+    stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::AllGather;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer: 0, communicator, stream })?;
@@ -152,7 +183,13 @@ pub(crate) fn all_gather(
 
 /// `ncclReduceScatter`.
 pub(crate) fn reduce_scatter(
-    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, operator: i32, communicator: u64,
+    call: &mut Call<'_>,
+    send: u64,
+    receive: u64,
+    count: usize,
+    dtype: i32,
+    operator: i32,
+    communicator: u64,
     stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::ReduceScatter;
@@ -169,7 +206,13 @@ pub(crate) fn reduce_scatter(
 
 /// `ncclAlltoAll`: what goes to a rank comes back from it.
 pub(crate) fn all_to_all(
-    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, communicator: u64, stream: u64,
+    call: &mut Call<'_>,
+    send: u64,
+    receive: u64,
+    count: usize,
+    dtype: i32,
+    communicator: u64,
+    stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::AllToAll;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer: 0, communicator, stream })?;
@@ -181,7 +224,13 @@ pub(crate) fn all_to_all(
 
 /// `ncclGather`.
 pub(crate) fn gather(
-    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64,
+    call: &mut Call<'_>,
+    send: u64,
+    receive: u64,
+    count: usize,
+    dtype: i32,
+    root: i32,
+    communicator: u64,
     stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Gather;
@@ -194,7 +243,13 @@ pub(crate) fn gather(
 
 /// `ncclScatter`: this member's part, which only the root has.
 pub(crate) fn scatter(
-    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64,
+    call: &mut Call<'_>,
+    send: u64,
+    receive: u64,
+    count: usize,
+    dtype: i32,
+    root: i32,
+    communicator: u64,
     stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Scatter;
@@ -208,7 +263,13 @@ pub(crate) fn scatter(
 
 /// `ncclSend`.
 pub(crate) fn send(
-    call: &mut Call<'_>, send: u64, count: usize, dtype: i32, peer: i32, communicator: u64, stream: u64,
+    call: &mut Call<'_>,
+    send: u64,
+    count: usize,
+    dtype: i32,
+    peer: i32,
+    communicator: u64,
+    stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Send;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer, communicator, stream })?;
@@ -218,7 +279,13 @@ pub(crate) fn send(
 
 /// `ncclRecv`.
 pub(crate) fn receive(
-    call: &mut Call<'_>, receive: u64, count: usize, dtype: i32, peer: i32, communicator: u64, stream: u64,
+    call: &mut Call<'_>,
+    receive: u64,
+    count: usize,
+    dtype: i32,
+    peer: i32,
+    communicator: u64,
+    stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Recv;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer, communicator, stream })?;

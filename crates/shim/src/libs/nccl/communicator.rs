@@ -37,7 +37,10 @@ pub(crate) fn unique_id_of(call: &mut Call<'_>, communicator: u64, id: Out<NcclU
 
 /// Makes a communicator on a device, announces it, and returns its handle.
 fn make(
-    call: &mut Call<'_>, identity: u64, place: (i32, i32), device: DeviceIndex,
+    call: &mut Call<'_>,
+    identity: u64,
+    place: (i32, i32),
+    device: DeviceIndex,
 ) -> Result<u64, LibraryFailure> {
     let (size, rank) = place;
     if !(1..=LARGEST).contains(&size) || !(0..size).contains(&rank) {
@@ -56,7 +59,11 @@ fn make(
 
 /// `ncclCommInitRank`.
 pub(crate) fn init(
-    call: &mut Call<'_>, communicator: Out<u64>, size: i32, id: NcclUniqueId, rank: i32,
+    call: &mut Call<'_>,
+    communicator: Out<u64>,
+    size: i32,
+    id: NcclUniqueId,
+    rank: i32,
 ) -> Outcome {
     let device = call.device();
     let handle = make(call, identity_of(&id.bytes), (size, rank), device)?;
@@ -66,7 +73,12 @@ pub(crate) fn init(
 /// `ncclCommInitRankConfig`.
 #[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn init_with_config(
-    call: &mut Call<'_>, communicator: Out<u64>, size: i32, id: NcclUniqueId, rank: i32, _config: u64,
+    call: &mut Call<'_>,
+    communicator: Out<u64>,
+    size: i32,
+    id: NcclUniqueId,
+    rank: i32,
+    _config: u64,
 ) -> Outcome {
     init(call, communicator, size, id, rank)
 }
@@ -74,7 +86,12 @@ pub(crate) fn init_with_config(
 /// `ncclCommInitRankScalable`: several unique ids, the same list on all members.
 #[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn init_scalable(
-    call: &mut Call<'_>, communicator: Out<u64>, size: i32, rank: i32, id_count: i32, ids: In<NcclUniqueId>,
+    call: &mut Call<'_>,
+    communicator: Out<u64>,
+    size: i32,
+    rank: i32,
+    id_count: i32,
+    ids: In<NcclUniqueId>,
     _config: u64,
 ) -> Outcome {
     let count = usize::try_from(id_count).ok().filter(|count| (1..=1 << 16).contains(count));
@@ -87,7 +104,10 @@ pub(crate) fn init_scalable(
 
 /// `ncclCommInitAll`: one communicator per device of this process.
 pub(crate) fn init_all(
-    call: &mut Call<'_>, communicators: Out<u64>, count: i32, devices: In<i32>,
+    call: &mut Call<'_>,
+    communicators: Out<u64>,
+    count: i32,
+    devices: In<i32>,
 ) -> Outcome {
     static CLIQUES: AtomicU32 = AtomicU32::new(0);
     let mut identity = std::process::id().to_le_bytes().to_vec();
@@ -101,9 +121,15 @@ pub(crate) fn init_all(
     Ok(())
 }
 
-/// `ncclCommSplit`. Who takes part is known to the absent members only; see [`crate::libs::nccl::group::split_hint`].
+/// `ncclCommSplit`. Who takes part is known to the absent members only; see [`super::group::trompe_split_hint`].
+#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn split(
-    call: &mut Call<'_>, parent: u64, color: i32, _key: i32, communicator: Out<u64>, _config: u64,
+    call: &mut Call<'_>,
+    parent: u64,
+    color: i32,
+    _key: i32,
+    communicator: Out<u64>,
+    _config: u64,
 ) -> Outcome {
     let (identity, own) = {
         let mut libraries = libraries();
@@ -121,8 +147,13 @@ pub(crate) fn split(
 /// `ncclCommShrink`: the members that are not excluded keep their order.
 #[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn shrink(
-    call: &mut Call<'_>, parent: u64, excluded: In<i32>, excluded_count: i32, communicator: Out<u64>,
-    _config: u64, _flags: i32,
+    call: &mut Call<'_>,
+    parent: u64,
+    excluded: In<i32>,
+    excluded_count: i32,
+    communicator: Out<u64>,
+    _config: u64,
+    _flags: i32,
 ) -> Outcome {
     let excluded = excluded.read_many(usize::try_from(excluded_count).unwrap_or(0))?;
     let (identity, own) = {
@@ -142,7 +173,12 @@ pub(crate) fn shrink(
 /// `ncclCommGrow`: members of the old communicator keep their rank (`rank` is -1 for them), new ones name theirs.
 #[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn grow(
-    call: &mut Call<'_>, parent: u64, size: i32, id: In<NcclUniqueId>, rank: i32, communicator: Out<u64>,
+    call: &mut Call<'_>,
+    parent: u64,
+    size: i32,
+    id: In<NcclUniqueId>,
+    rank: i32,
+    communicator: Out<u64>,
     _config: u64,
 ) -> Outcome {
     let own = if parent == 0 { None } else { Some(libraries().communicators.get(parent)?.clone()) };
@@ -202,7 +238,10 @@ pub(crate) fn async_error(_: &mut Call<'_>, communicator: u64, error: Out<i32>) 
 
 /// `ncclCommMemStats`: no memory is tracked.
 pub(crate) fn memory_statistic(
-    _: &mut Call<'_>, communicator: u64, _statistic: i32, value: Out<u64>,
+    _: &mut Call<'_>,
+    communicator: u64,
+    _statistic: i32,
+    value: Out<u64>,
 ) -> Outcome {
     libraries().communicators.get(communicator)?;
     Ok(value.write(0)?)
@@ -223,8 +262,14 @@ pub(crate) fn last_error(_: &mut Call<'_>, _communicator: u64) -> u64 {
 pub(crate) fn nothing(_: &mut Call<'_>) {}
 
 /// `ncclRedOpCreatePreMulSum`.
+#[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn create_operator(
-    _: &mut Call<'_>, operator: Out<i32>, _scalar: u64, _dtype: i32, _residence: i32, communicator: u64,
+    _: &mut Call<'_>,
+    operator: Out<i32>,
+    _scalar: u64,
+    _dtype: i32,
+    _residence: i32,
+    communicator: u64,
 ) -> Outcome {
     let made = {
         let mut libraries = libraries();

@@ -78,13 +78,16 @@ pub(crate) fn simulate_end(call: &mut Call<'_>, _information: u64) -> Outcome {
     end(call)
 }
 
-/// What [`split_hint`] said last, once.
+/// What [`trompe_split_hint`] said last, once.
 pub(super) fn take_split_hint() -> Option<(i32, i32)> {
     GROUP.with(|group| group.split_hint.take())
 }
 
 /// Tells the next `ncclCommSplit` of this thread how many members its result has and which of them this process is:
-/// colours and keys of absent members cannot be seen.
-pub(crate) fn split_hint(size: i32, rank: i32) {
-    GROUP.with(|group| group.split_hint.set(Some((size, rank))));
+/// colours and keys of absent members cannot be seen. For the hook in the framework, which knows the groups.
+#[expect(unsafe_code, reason = "exports a symbol under its own name")]
+#[unsafe(no_mangle)]
+pub extern "C" fn trompe_split_hint(size: u32, rank: u32) {
+    let hint = i32::try_from(size).ok().zip(i32::try_from(rank).ok());
+    GROUP.with(|group| group.split_hint.set(hint));
 }

@@ -25,7 +25,9 @@ pub(crate) fn by_index(call: &mut Call<'_>, index: u32, device: Out<u64>) -> Out
 }
 
 fn find(
-    call: &Call<'_>, device: Out<u64>, is_it: impl Fn(&trompe_hardware::EmulatedNode, u32) -> bool,
+    call: &Call<'_>,
+    device: Out<u64>,
+    is_it: impl Fn(&trompe_hardware::EmulatedNode, u32) -> bool,
 ) -> Outcome {
     let found = {
         let machine = call.machine();
@@ -98,7 +100,10 @@ pub(crate) fn pci(call: &mut Call<'_>, device: u64, information: Out<u8>) -> Out
 
 /// `nvmlDeviceGetCudaComputeCapability`.
 pub(crate) fn compute_capability(
-    call: &mut Call<'_>, device: u64, major: Out<i32>, minor: Out<i32>,
+    call: &mut Call<'_>,
+    device: u64,
+    major: Out<i32>,
+    minor: Out<i32>,
 ) -> Outcome {
     let capability = ask(call, device, |node, _| {
         (node.device.compute.capability_major, node.device.compute.capability_minor)

@@ -14,13 +14,13 @@ pub(crate) fn clock(call: &mut Call<'_>, device: u64, domain: u32, clock: Out<u3
     let hertz = ask(call, device, |node, _| {
         if domain == MEMORY_CLOCK { node.device.memory.clock } else { node.device.compute.boost_clock }
     })?;
-    Ok(clock.write((hertz.0 as f64 / 1e6).round() as u32)?)
+    Ok(clock.write((hertz.0 / 1e6).round() as u32)?)
 }
 
 /// `nvmlDeviceGet…PowerLimit`.
 pub(crate) fn power(call: &mut Call<'_>, device: u64, milliwatts: Out<u32>) -> Outcome {
     let watts = ask(call, device, |node, _| node.device.power.board)?;
-    Ok(milliwatts.write((watts.0 as f64 * 1e3).round() as u32)?)
+    Ok(milliwatts.write((watts.0 * 1e3).round() as u32)?)
 }
 
 /// `nvmlDeviceGet…PcieLinkGeneration`.

@@ -18,7 +18,10 @@ const TOPOLOGY_NODE: u32 = 40;
 
 /// Answers a question about a link that exists.
 fn link<T>(
-    call: &Call<'_>, device: u64, link: u32, answer: impl FnOnce(&trompe_hardware::EmulatedNode) -> T,
+    call: &Call<'_>,
+    device: u64,
+    link: u32,
+    answer: impl FnOnce(&trompe_hardware::EmulatedNode) -> T,
 ) -> Result<T, LibraryFailure> {
     let found = ask(call, device, |node, _| {
         let connected = node.device_count > 1 && link < node.device.interconnect.nvlink_links;
@@ -34,7 +37,11 @@ pub(crate) fn state(call: &mut Call<'_>, device: u64, index: u32, state: Out<u32
 
 /// `nvmlDeviceGetNvLinkCapability`: peers can be read, written and reached by atomics.
 pub(crate) fn capability(
-    call: &mut Call<'_>, device: u64, index: u32, _capability: u32, answer: Out<u32>,
+    call: &mut Call<'_>,
+    device: u64,
+    index: u32,
+    _capability: u32,
+    answer: Out<u32>,
 ) -> Outcome {
     Ok(answer.write(link(call, device, index, |_| 1)?)?)
 }
@@ -64,7 +71,11 @@ pub(crate) fn version(call: &mut Call<'_>, device: u64, index: u32, version: Out
 
 /// `nvmlDeviceGetP2PStatus`.
 pub(crate) fn peer_status(
-    call: &mut Call<'_>, device: u64, peer: u64, _index: u32, status: Out<u32>,
+    call: &mut Call<'_>,
+    device: u64,
+    peer: u64,
+    _index: u32,
+    status: Out<u32>,
 ) -> Outcome {
     ask(call, peer, |_, _| ())?;
     let access = ask(call, device, |node, _| node.peer_access)?;
@@ -93,14 +104,22 @@ pub(crate) fn cpu_affinity(call: &mut Call<'_>, device: u64, words: u32, set: Ou
 
 /// `nvmlDeviceGetCpuAffinityWithinScope`.
 pub(crate) fn cpu_affinity_within(
-    call: &mut Call<'_>, device: u64, words: u32, set: Out<u64>, _scope: u32,
+    call: &mut Call<'_>,
+    device: u64,
+    words: u32,
+    set: Out<u64>,
+    _scope: u32,
 ) -> Outcome {
     everything(call, device, words, set)
 }
 
 /// `nvmlDeviceGetMemoryAffinity`: the first NUMA node.
 pub(crate) fn memory_affinity(
-    call: &mut Call<'_>, device: u64, words: u32, set: Out<u64>, _scope: u32,
+    call: &mut Call<'_>,
+    device: u64,
+    words: u32,
+    set: Out<u64>,
+    _scope: u32,
 ) -> Outcome {
     ask(call, device, |_, _| ())?;
     for index in 0..words as usize {

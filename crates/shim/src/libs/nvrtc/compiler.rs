@@ -40,7 +40,12 @@ pub(crate) fn architectures(_: &mut Call<'_>, architectures: Out<i32>) -> Outcom
 /// `nvrtcCreateProgram`.
 #[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn create(
-    _: &mut Call<'_>, program: Out<u64>, source: Text, name: Text, _header_count: i32, _headers: u64,
+    _: &mut Call<'_>,
+    program: Out<u64>,
+    source: Text,
+    name: Text,
+    _header_count: i32,
+    _headers: u64,
     _include_names: u64,
 ) -> Outcome {
     let created = libraries().compilers.create(source.read()?, name.read().unwrap_or_default());
