@@ -35,46 +35,65 @@ impl List {
     pub(crate) const EMPTY: Self = Self { head: NIL, tail: NIL };
 }
 
-/// The store of all nodes.
-#[derive(Debug, Default)]
+/// The store of all nodes. Free ones are chained by [`Node::next`].
+#[derive(Debug)]
 pub(crate) struct Slab {
     nodes: Vec<Node>,
-    free: Vec<u32>,
+    free: u32,
+}
+
+impl Default for Slab {
+    fn default() -> Self {
+        Self { nodes: Vec::new(), free: NIL }
+    }
 }
 
 impl Slab {
     /// How many nodes there is memory for.
     #[cfg(test)]
-    pub(crate) fn capacity(&self) -> (usize, usize) {
-        (self.nodes.capacity(), self.free.capacity())
+    pub(crate) fn capacity(&self) -> usize {
+        self.nodes.capacity()
     }
 
     /// A node for `event` at `tick`, on no list yet.
     #[inline]
     pub(crate) fn allocate(&mut self, event: u32, tick: u64, payload: u32) -> u32 {
-        let node = Node { tick, next: NIL, prev: NIL, event_next: NIL, event_prev: NIL, event, payload };
-        if let Some(index) = self.free.pop() {
-            self.nodes[index as usize] = node;
-            index
-        } else {
-            let index = u32::try_from(self.nodes.len()).ok().filter(|&index| index != NIL);
-            self.nodes.push(node);
-            // Room for every node to be given back, so that giving back never allocates.
-            self.free.reserve(self.nodes.capacity());
-            index.expect("more than 4 billion events are pending at once")
-        }
+        let index = if self.free == NIL { self.grow() } else { self.free };
+        let node = &mut self.nodes[index as usize];
+        self.free = node.next;
+        *node = Node { tick, next: NIL, prev: NIL, event_next: NIL, event_prev: NIL, event, payload };
+        index
+    }
+
+    /// Adds a free node.
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        let index = u32::try_from(self.nodes.len()).ok().filter(|&index| index != NIL);
+        let index = index.expect("more than 4 billion events are pending at once");
+        let (event_next, event_prev) = (NIL, NIL);
+        self.nodes.push(Node {
+            tick: 0,
+            next: NIL,
+            prev: NIL,
+            event_next,
+            event_prev,
+            event: 0,
+            payload: NIL,
+        });
+        index
     }
 
     /// Gives a node back.
     #[inline]
     pub(crate) fn release(&mut self, index: u32) {
-        self.free.push(index);
+        self.nodes[index as usize].next = self.free;
+        self.free = index;
     }
 
     /// Gives all nodes back and keeps their memory.
     pub(crate) fn clear(&mut self) {
         self.nodes.clear();
-        self.free.clear();
+        self.free = NIL;
     }
 
     /// The node at `index`.

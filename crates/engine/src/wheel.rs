@@ -92,10 +92,14 @@ impl Wheel {
     pub(crate) fn insert(&mut self, slab: &mut Slab, index: u32, tick: u64) {
         let (level_index, slot) = self.place(tick);
         let level = &mut self.levels[level_index];
-        slab.push_back(&mut level.slots[slot & (SLOTS - 1)], index);
-        level.occupied[(slot >> 6) & (WORDS - 1)] |= 1 << (slot & 63);
-        level.summary |= 1 << (slot >> 6);
-        self.occupied |= 1 << level_index;
+        let list = &mut level.slots[slot & (SLOTS - 1)];
+        let was_empty = list.head == NIL;
+        slab.push_back(list, index);
+        if was_empty {
+            level.occupied[(slot >> 6) & (WORDS - 1)] |= 1 << (slot & 63);
+            level.summary |= 1 << (slot >> 6);
+            self.occupied |= 1 << level_index;
+        }
     }
 
     /// Takes `index` out.

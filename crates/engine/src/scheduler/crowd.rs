@@ -39,15 +39,20 @@ pub(super) fn chain(state: &mut EventState, slab: &mut Slab, crowd: &mut Crowd, 
 }
 
 /// Takes a node off its event's list and frees it.
-#[inline]
+#[inline(always)]
 pub(super) fn unchain(state: &mut EventState, slab: &mut Slab, crowd: &mut Crowd, index: u32) {
     state.head = slab.event_unlink(state.head, index);
     if state.crowded {
-        let node = slab.get(index);
-        crowd.ticks.remove(&(node.event, node.tick));
-        state.crowded = state.head != NIL;
+        leave(state, slab, crowd, index);
     }
     slab.release(index);
+}
+
+#[cold]
+fn leave(state: &mut EventState, slab: &Slab, crowd: &mut Crowd, index: u32) {
+    let node = slab.get(index);
+    crowd.ticks.remove(&(node.event, node.tick));
+    state.crowded = state.head != NIL;
 }
 
 #[cold]
