@@ -57,6 +57,9 @@ const clean = (text) =>
     /[\t\n\r]/.test(c) ? " " : "\ufffd",
   );
 
+// A text as a sentence of its own: a first word of plain small letters gets a capital.
+const sentence = (text) => (/^[a-z]+(?=[\s,:]|$)/.test(text) ? text[0].toUpperCase() + text.slice(1) : text);
+
 // A step of 1, 2 or 5 times a power of ten so that `range` has about `parts` of them.
 function niceStep(range, parts) {
   if (!(range > 0)) return Infinity;

@@ -32,3 +32,5 @@ const METHODS = {
   physics: "a model bounded by what the hardware can do",
   fallback: "a rule of thumb: kernel or sizes were not understood",
 };
+// Element types whose name in `report.json` is shorter than the usual one.
+const DTYPES = { f64: "fp64", f32: "fp32", f16: "fp16", f8e4m3: "fp8", f8e5m2: "fp8" };

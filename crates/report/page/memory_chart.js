@@ -10,7 +10,7 @@ function memoryChart(rank, capacity, whole, width) {
     width,
     height: 318,
     across: [samples[0].at, samples[samples.length - 1].at],
-    up: whole && capacity > 0 ? Math.max(limit, most) * 1.06 : most * 1.2 || 1,
+    up: whole && capacity > 0 ? Math.max(limit, most) * 1.08 : most * 1.2 || 1,
   });
   const chart = drawing(
     field,
@@ -95,7 +95,7 @@ function memoryLimit(field, { capacity, outside, limit, late }) {
   const [x, side] = late ? [field.left + 6, "start"] : [field.right - 4, "end"];
   return [
     level(field, limit, { stroke: "var(--bad)", "stroke-width": 1.5, "stroke-dasharray": "7 4" }),
-    label(x, field.y(limit) + 15, side, `${bytes(capacity)} capacity less ${bytes(outside)} outside`, "bad"),
+    label(x, field.y(limit) - 5, side, `${bytes(capacity)} capacity less ${bytes(outside)} outside`, "bad"),
   ];
 }
 

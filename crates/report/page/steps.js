@@ -5,7 +5,8 @@ function steps() {
   if (!seen.table.length) return null;
   const chart = h("div", { class: "chart" });
   redrawn(chart, (width) => chart.replaceChildren(stepsChart(seen.table, predicted, width)));
-  const lead = `${plural(seen.seen, "complete step", "complete steps")}, the first ${seen.warm_up} left out as warm-up, ${seen.used} used. Boundary found by ${seen.found_by}.`;
+  const found = `${plural(seen.seen, "complete step", "complete steps")}, the first ${seen.warm_up} left out as warm-up, ${seen.used} used. Boundary found by ${seen.found_by}.`;
+  const lead = seen.rule === "whole_run" ? "No steps were found: the whole run is shown as one." : found;
   const rows = table(
     [
       { head: "Step", right: true, cell: (row) => row.index },

@@ -39,9 +39,9 @@ function verdict() {
     h(
       "div",
       null,
-      h("p", null, rich(text)),
+      h("p", null, rich(sentence(text))),
       request && h("p", null, request.filter(Boolean).join("")),
-      hint && h("p", null, h("b", null, "→ "), rich(hint)),
+      hint && h("p", null, h("b", null, "→ "), rich(sentence(hint))),
     ),
   );
 }
@@ -107,7 +107,7 @@ function tiles() {
       ),
     );
   if (flops) {
-    const peak = `of ${metric(flops.peak_flops_per_second, "FLOP/s")}${flops.peak_dtype ? " " + flops.peak_dtype : ""}`;
+    const peak = `of ${metric(flops.peak_flops_per_second, "FLOP/s")}${flops.peak_dtype ? " " + (DTYPES[flops.peak_dtype] ?? flops.peak_dtype) : ""}`;
     const hardware = flops.hfu > flops.mfu * 1.001 ? `with recomputation ${percent(flops.hfu)}` : null;
     all.push(
       tile(
@@ -165,8 +165,8 @@ function notes() {
       "li",
       { class: note.severity },
       note.severity !== "info" && h("b", null, note.severity === "error" ? "Error: " : "Warning: "),
-      rich(note.text),
-      note.action && h("span", { class: "action" }, "→ ", rich(note.action)),
+      rich(sentence(note.text)),
+      note.action && h("span", { class: "action" }, "→ ", rich(sentence(note.action))),
     );
   const [serious, others] = [
     report.notes.filter((note) => note.severity !== "info"),

@@ -5,6 +5,13 @@ pub(crate) fn line(text: &str) -> String {
     text.chars().map(|c| if is_control(c) { stand_in(c) } else { c }).collect()
 }
 
+/// A text as a sentence of its own: a first word of plain small letters gets a capital (an identifier does not).
+pub(crate) fn sentence(text: &str) -> String {
+    let word = text.split([' ', ',', ':']).next().unwrap_or_default();
+    let plain = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    if plain { text[..1].to_ascii_uppercase() + &text[1..] } else { text.to_owned() }
+}
+
 /// `text` as the content of an HTML element or of an attribute in double quotes.
 pub(crate) fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -53,6 +60,17 @@ mod tests {
         check("\x1b[31mred", "\u{241b}[31mred");
         check("\u{9b}2J", "\u{fffd}2J");
         check("\u{202e}gpj.exe", "\u{fffd}gpj.exe");
+    }
+
+    #[test]
+    fn sentences() {
+        let check = |text, expect: &str| assert_eq!(sentence(text), expect);
+        check("run again, or not", "Run again, or not");
+        check("stop", "Stop");
+        check("train.py failed", "train.py failed");
+        check("`--host` is off", "`--host` is off");
+        check("ünder", "ünder");
+        check("", "");
     }
 
     #[test]

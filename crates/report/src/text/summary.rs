@@ -1,8 +1,9 @@
 //! The head of the text: what ran where, the verdict, and the numbers that answer it.
 
-use trompe_results::{Report, VerdictStatus};
+use trompe_results::{Report, StepRule, VerdictStatus};
 
 use super::paper::{Ink, Paper};
+use crate::clean::sentence;
 use crate::quantity::{bytes, count, metric, percent, rate as rate_of, seconds};
 
 pub(super) fn write(paper: &mut Paper, report: &Report) {
@@ -20,9 +21,9 @@ pub(super) fn write(paper: &mut Paper, report: &Report) {
     };
     let word = paper.paint(ink, &verdict.status.label().to_uppercase());
     paper.line(&word);
-    paper.wrapped("  ", "  ", &verdict.text);
+    paper.wrapped("  ", "  ", &sentence(&verdict.text));
     if let Some(hint) = &verdict.hint {
-        paper.wrapped("  → ", "    ", hint);
+        paper.wrapped("  → ", "    ", &sentence(hint));
     }
     paper.blank();
     write_time(paper, report);
@@ -73,10 +74,12 @@ fn write_time(paper: &mut Paper, report: &Report) {
         paper.fact("communication", &format!("{all} a step, {exposed} of it exposed"));
     }
     let steps = &report.steps;
-    let fact = format!(
-        "{} seen, {} left out as warm-up, {} used; found by {}",
-        steps.seen, steps.warm_up, steps.used, steps.found_by
-    );
+    let fact = if steps.rule == StepRule::WholeRun {
+        "none found: the whole run counts as one".to_owned()
+    } else {
+        let (seen, warm_up, used) = (steps.seen, steps.warm_up, steps.used);
+        format!("{seen} seen, {warm_up} left out as warm-up, {used} used; found by {}", steps.found_by)
+    };
     paper.fact("steps", &fact);
 }
 

@@ -3,6 +3,7 @@
 use trompe_results::{HostMode, Report, Severity};
 
 use super::paper::{Ink, Paper};
+use crate::clean::sentence;
 use crate::quantity::{count, percent, seconds, significant};
 
 /// Rows of a list that the terminal shows.
@@ -89,9 +90,9 @@ fn write_notes(paper: &mut Paper, report: &Report) {
             Severity::Info => ("·", Ink::Faint),
         };
         let first = format!("  {} ", paper.paint(ink, sign));
-        paper.wrapped(&first, "    ", &note.text);
+        paper.wrapped(&first, "    ", &sentence(&note.text));
         if let Some(action) = &note.action {
-            paper.wrapped("    → ", "      ", action);
+            paper.wrapped("    → ", "      ", &sentence(action));
         }
     }
 }
