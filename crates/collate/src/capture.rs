@@ -28,6 +28,11 @@ pub(crate) struct Captures {
 }
 
 impl Captures {
+    /// Whether any graph holds collectives.
+    pub(crate) fn have_collectives(&self) -> bool {
+        self.nodes.values().flatten().any(|node| matches!(node, Node::Collective(_)))
+    }
+
     pub(crate) fn begin(&mut self, stream: StreamId, graph: u32) {
         self.capturing.insert(stream, graph);
         self.nodes.entry(graph).or_default();

@@ -33,3 +33,45 @@ fn is_weight_gradient(gemm: &Gemm, range: &str) -> bool {
     let linear = LINEAR_NODES.contains(&range);
     linear && !gemm.transpose_a && gemm.transpose_b
 }
+
+#[cfg(test)]
+mod tests {
+    use trompe_base::DType;
+    use trompe_trace::descriptor::Epilogue;
+
+    use super::*;
+
+    fn check(transposes: (bool, bool), phase: Phase, range: &str, expect: Direction) {
+        let gemm = Gemm {
+            m: 1,
+            n: 1,
+            k: 1,
+            batch: 1,
+            transpose_a: transposes.0,
+            transpose_b: transposes.1,
+            a: DType::Bf16,
+            b: DType::Bf16,
+            c: DType::Bf16,
+            compute: DType::F32,
+            epilogue: Epilogue::None,
+            accumulate: false,
+            leading: [1; 3],
+            strides: [0; 3],
+        };
+        assert_eq!(
+            direction(&Descriptor::Gemm(gemm), phase, range),
+            expect,
+            "{transposes:?} {phase:?} {range}"
+        );
+    }
+
+    #[test]
+    fn products_of_a_linear_layer_are_told_apart() {
+        use Direction::{Backward, Forward, WeightGradient};
+        check((true, false), Phase::Forward, "", Forward);
+        check((true, false), Phase::Recompute, "CheckpointFunctionBackward", Forward);
+        check((false, false), Phase::Backward, "AddmmBackward0", Backward);
+        check((false, true), Phase::Backward, "AddmmBackward0", WeightGradient);
+        check((false, true), Phase::Backward, "BmmBackward0", Backward);
+    }
+}

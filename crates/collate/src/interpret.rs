@@ -62,7 +62,23 @@ pub(crate) fn interpret<'a>(walk: &Walk<'a>, names: &'a Names<'a>) -> Interprete
     }
     let end = interpreter.out.events.len();
     interpreter.out.rows.push(end);
+    if interpreter.captures.have_collectives() {
+        number_collectives(&mut interpreter.out);
+    }
     interpreter.out
+}
+
+/// Numbers the collectives of each communicator in the order in which they run: those of a graph run at each launch,
+/// but were numbered when they were captured.
+fn number_collectives(found: &mut Interpreted) {
+    let mut next = vec![0; found.slots.len()];
+    for event in &mut found.events {
+        if let Action::Collective { collective, .. } = &mut event.action {
+            let counter = &mut next[collective.communicator as usize];
+            collective.sequence = *counter;
+            *counter += 1;
+        }
+    }
 }
 
 struct Interpreter<'w, 'a> {

@@ -134,7 +134,7 @@ fn process<'a>(
         .filter(|(_, n)| *n > 0)
         .collect();
     calls.sort();
-    let slots = found.slots.iter().filter_map(|id| walk.communicators.get(id).cloned()).collect();
+    let slots = found.slots.iter().map(|id| walk.communicator(*id, trace.pid())).collect();
     let template = RankTemplate {
         operations: found.operations.list,
         sites: found.sites.list,

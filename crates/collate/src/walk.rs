@@ -282,6 +282,13 @@ fn pins_memory(record: &Record<'_>, names: &Names<'_>) -> bool {
 }
 
 impl<'a> Walk<'a> {
+    /// The communicator `id` of process `pid`; one that was never announced has this process alone.
+    pub(crate) fn communicator(&self, id: u32, pid: u32) -> RawCommunicator {
+        let identity = u64::from(pid) << 32 | u64::from(id);
+        let alone = RawCommunicator { identity, size: 1, rank: 0, members: Vec::new() };
+        self.communicators.get(&id).cloned().unwrap_or(alone)
+    }
+
     /// A frame has ended; `at` events were before that.
     fn close(&mut self, row: usize, at: usize) {
         let frame = &self.frames[row];

@@ -149,3 +149,33 @@ fn a_graph_is_captured_once_and_expands_at_each_launch() {
         job.notes
     );
 }
+
+#[test]
+fn collectives_of_a_graph_are_numbered_at_each_launch() {
+    let mut t = TraceBuilder::default();
+    let api = t.api("cudart/cudaGraphLaunch/emulated");
+    collective(&mut t, 4, CollectiveKind::AllReduce, 0);
+    t.record(&Record::CaptureBegin { stream: StreamId(0), graph: 1 });
+    t.launch(Launch { name: "before", ..Launch::default() });
+    collective(&mut t, 4, CollectiveKind::AllReduce, 1);
+    t.record(&Record::CaptureEnd { stream: StreamId(0), graph: 1 });
+    t.record(&Record::GraphInstantiate { graph: 1, executable: 9 });
+    for _ in 0..2 {
+        t.record(&Record::GraphLaunch { api, executable: 9, stream: StreamId(0) });
+    }
+    let job = job(&[t.finish()]);
+    let numbers: Vec<_> = job.templates[0]
+        .events
+        .iter()
+        .filter_map(|e| {
+            if let Action::Collective { collective, .. } = &e.action {
+                Some(collective.sequence)
+            } else {
+                None
+            }
+        })
+        .collect();
+    assert_eq!(numbers, [0, 1, 2]);
+    // The communicator was never announced: it has this process alone.
+    assert_eq!((job.communicators.len(), job.communicators[0].members.len()), (1, 1));
+}
