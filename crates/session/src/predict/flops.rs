@@ -94,9 +94,7 @@ pub(super) fn usage(
             device.marketing_name,
             place::source(provenance, &peak_path(device, dtype))
         ),
-        found_by: "matrix products, convolutions and fused attention of a step, from the shapes of the \
-                   recorded calls; recomputation counts as executed only"
-            .to_owned(),
+        found_by: "shapes of the recorded matrix products, convolutions and attention calls".to_owned(),
     })
 }
 

@@ -1,5 +1,6 @@
 //! The answer in one word: how the run ended, and whether its memory fits on the simulated device.
 
+use signal_hook::consts::SIGKILL;
 use trompe_base::Bytes;
 use trompe_results::{Memory, OutOfMemory, Verdict, VerdictStatus};
 use trompe_trace::job::JobTrace;
@@ -66,7 +67,12 @@ fn ended_badly(run: &RunFacts, exception: &str, message: Option<&String>) -> Ver
     Verdict {
         status: VerdictStatus::Failed,
         text: format!("The command ended {how}{why}. The report covers the part that ran."),
-        hint: Some("the command's own message is above; run it again when it is mended".to_owned()),
+        hint: Some(if run.ended_by == Some(SIGKILL) {
+            "something killed it, often the system when the machine itself runs out of memory (see `dmesg`)"
+                .to_owned()
+        } else {
+            "the command's own message is above; run it again when it is mended".to_owned()
+        }),
         out_of_memory: None,
     }
 }
