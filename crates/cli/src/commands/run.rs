@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use trompe_session::SessionError;
 use trompe_session::run::{self, Request};
 
 use crate::arguments::RunArguments;
@@ -25,15 +26,13 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         let written = finished.problems.is_empty().then_some(&finished.layout);
         commands::show(prediction, written)?;
     }
-    let failed = !finished.problems.is_empty();
+    let mut code = finished.exit_code;
     for problem in finished.problems {
+        // The job went well, but not its report. That there is nothing to report is no failure.
+        if code == 0 && !matches!(problem, SessionError::NothingRecorded) {
+            code = 1;
+        }
         failure::print(&problem.into());
     }
-    let code = if failed && finished.exit_code == 0 && finished.prediction.is_some() {
-        // The job went well, but its report could not be written.
-        1
-    } else {
-        finished.exit_code
-    };
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }

@@ -22,9 +22,9 @@ pub struct Found {
 /// How an interpreter was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// The command names it, directly, in a `#!` line or as an argument.
+    /// The command names it, directly, in a `#!` line or as an argument of a wrapper.
     Named,
-    /// The command is another program; this is the first Python on `PATH`.
+    /// The command is another program; this is the Python in its arguments, or the first one on `PATH`.
     Guessed,
 }
 
@@ -48,7 +48,8 @@ pub fn find(command: &[OsString], path: &OsStr) -> Result<Found, SessionError> {
     }
     let named = command[1..].iter().filter(|argument| is_python(argument));
     if let Some(python) = named.filter_map(|argument| which(argument, path)).next() {
-        return Ok(Found { program, python, how: How::Named });
+        let how = if is_wrapper(name) { How::Named } else { How::Guessed };
+        return Ok(Found { program, python, how });
     }
     let guess = ["python", "python3"].iter().find_map(|name| which(OsStr::new(name), path));
     match guess {
@@ -101,6 +102,16 @@ fn is_python(path: &OsStr) -> bool {
     let name = Path::new(path).file_name().and_then(OsStr::to_str).unwrap_or_default();
     name.strip_prefix("python")
         .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+}
+
+/// Whether a program starts the command in its arguments as it stands, in the same environment. Others (`uv run`,
+/// `conda run`) look for the interpreter in their own ways.
+fn is_wrapper(name: &OsStr) -> bool {
+    const WRAPPERS: [&str; 12] = [
+        "chrt", "env", "ionice", "nice", "nohup", "numactl", "setsid", "stdbuf", "taskset", "time",
+        "timeout", "xargs",
+    ];
+    Path::new(name).file_name().and_then(OsStr::to_str).is_some_and(|name| WRAPPERS.contains(&name))
 }
 
 /// The interpreter in the `#!` line of a console script; also in the second line that pip writes when the
@@ -182,6 +193,7 @@ mod tests {
             ("job.sh", "#!/bin/sh\n"),
         ];
         check(&files, &["timeout", "9", "python3", "x.py"], Ok(("python3", How::Named)));
+        check(&files, &["ROOT/job.sh", "python3"], Ok(("python3", How::Guessed)));
         check(&files, &["ROOT/job.sh"], Ok(("python", How::Guessed)));
         check(&files[3..], &["ROOT/job.sh"], Err("neither `python` nor `python3`"));
     }
