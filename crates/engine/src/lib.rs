@@ -61,6 +61,7 @@ mod graph;
 mod phase;
 mod pool;
 mod port;
+mod profile;
 mod scheduler;
 mod setup;
 mod slab;
@@ -77,5 +78,6 @@ pub use event::{
 };
 pub use phase::Phase;
 pub use port::{InPort, OutPort};
+pub use profile::{Costs, HostCost, Profile};
 pub use scheduler::{Scheduler, Ties};
 pub use setup::{Edges, Setup};

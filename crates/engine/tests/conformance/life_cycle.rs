@@ -156,3 +156,32 @@ fn counters() {
     let s = engine.scheduler();
     assert_eq!((s.events_fired(), s.ticks_visited(), s.times_fired(a), s.times_fired(b)), (4, 2, 3, 1));
 }
+
+#[test]
+fn a_profile_adds_up_host_time_per_event() {
+    let clock = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let mut setup = Setup::<Log>::new();
+    let spend = |clock: &Arc<std::sync::atomic::AtomicU64>, time| {
+        let clock = Arc::clone(clock);
+        move |_: &mut Log, _: &mut Scheduler| {
+            clock.fetch_add(time, std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    let cheap = setup.event("cheap", spend(&clock, 2));
+    let dear = setup.event("dear", spend(&clock, 70));
+    let mut engine = finalize(setup);
+    let reader = Arc::clone(&clock);
+    let profile = trompe_engine::Profile::new(move || reader.load(std::sync::atomic::Ordering::Relaxed));
+    let costs = profile.costs();
+    engine.observe(Some(Box::new(profile)));
+    for (event, delay) in [(cheap, 0), (cheap, 5), (dear, 5)] {
+        engine.scheduler_mut().schedule(event, ticks(delay)).unwrap();
+    }
+    engine.run(&mut Log::new()).unwrap();
+    let costs: Vec<_> = costs
+        .by_event()
+        .into_iter()
+        .map(|(name, cost)| (name.to_string(), cost.firings, cost.time))
+        .collect();
+    assert_eq!(costs, [("cheap".into(), 2, 4), ("dear".into(), 1, 70)]);
+}
