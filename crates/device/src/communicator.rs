@@ -4,6 +4,8 @@
 //! different ranks can be matched: it is a hash of what all members agree on (the unique id, or the parent's
 //! identity with the number of the split and its colour).
 
+use std::collections::BTreeMap;
+
 use trompe_base::DeviceIndex;
 
 use crate::handle::{HandleTable, Kind, NotLive};
@@ -23,8 +25,19 @@ pub struct Communicator {
     pub device: DeviceIndex,
     /// Collective calls so far.
     sequence: u64,
+    /// Sends to and receives from each peer so far.
+    transfers: BTreeMap<(Transfer, u32), u64>,
     /// Communicators derived from it so far.
     derived: u64,
+}
+
+/// Directions of a point-to-point call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Transfer {
+    /// To the peer.
+    Send,
+    /// From the peer.
+    Receive,
 }
 
 /// What is known when a communicator is made.
@@ -77,7 +90,18 @@ impl Communicators {
         let Membership { identity, size, rank, device } = membership;
         let id = self.next;
         self.next += 1;
-        self.table.insert(Communicator { id, identity, size, rank, device, sequence: 0, derived: 0 }).0
+        self.table
+            .insert(Communicator {
+                id,
+                identity,
+                size,
+                rank,
+                device,
+                sequence: 0,
+                transfers: BTreeMap::new(),
+                derived: 0,
+            })
+            .0
     }
 
     /// A communicator.
@@ -104,6 +128,17 @@ impl Communicators {
         let communicator = self.table.get_mut(handle)?;
         communicator.sequence += 1;
         Ok(communicator.sequence - 1)
+    }
+
+    /// Number of the next send to (or receive from) a peer on a communicator, from 0. Members make different numbers
+    /// of these, so they are counted apart from collective calls, which all members make alike.
+    ///
+    /// # Errors
+    /// When the handle is not live.
+    pub fn next_transfer(&mut self, handle: u64, direction: Transfer, peer: u32) -> Result<u64, NotLive> {
+        let count = self.table.get_mut(handle)?.transfers.entry((direction, peer)).or_default();
+        *count += 1;
+        Ok(*count - 1)
     }
 
     /// Identity of a communicator derived from another one: all members of the parent call in the same order, and `color` tells
@@ -183,6 +218,10 @@ mod tests {
         assert_eq!(communicators.next_sequence(a), Ok(0));
         assert_eq!(communicators.next_sequence(a), Ok(1));
         assert_eq!(communicators.next_sequence(b), Ok(0));
+        assert_eq!(communicators.next_transfer(a, Transfer::Send, 1), Ok(0));
+        assert_eq!(communicators.next_transfer(a, Transfer::Receive, 1), Ok(0));
+        assert_eq!(communicators.next_transfer(a, Transfer::Send, 1), Ok(1));
+        assert_eq!(communicators.next_sequence(a), Ok(2), "transfers are counted apart");
         communicators.destroy(a).unwrap();
         assert!(communicators.next_sequence(a).is_err());
         assert_ne!(communicators.unique_id(1, 2), communicators.unique_id(1, 2));

@@ -82,7 +82,8 @@ pub struct Collective {
     pub kind: CollectiveKind,
     /// The communicator's id in this process (see [`Record::Communicator`]).
     pub communicator: u32,
-    /// The call's number in its communicator, from 0.
+    /// The call's number in its communicator, from 0. Sends and receives are counted apart from the other calls, per
+    /// direction and peer, because members make different numbers of them.
     pub sequence: u64,
     /// Elements, as the caller counts them (per rank for all-gather and reduce-scatter).
     pub count: u64,

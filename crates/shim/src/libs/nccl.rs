@@ -5,6 +5,7 @@
 //! number of ranks, a gather repeats it. Large buffers are not filled, only made to read zero.
 
 pub(crate) mod buffer;
+#[rustfmt::skip]
 pub(crate) mod collective;
 pub(crate) mod communicator;
 pub(crate) mod group;

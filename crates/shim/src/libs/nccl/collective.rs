@@ -3,7 +3,7 @@
 #![expect(clippy::too_many_arguments, reason = "the library's own signatures")]
 
 use trompe_base::DType;
-use trompe_device::communicator::Communicator;
+use trompe_device::communicator::{Communicator, Transfer};
 use trompe_trace::record::{Collective, CollectiveKind, Record};
 
 use super::group;
@@ -54,15 +54,21 @@ struct Made {
 
 fn make(call: &mut Call<'_>, request: Request) -> Result<Made, LibraryFailure> {
     let dtype = dtype(request.dtype).ok_or(LibraryFailure::InvalidValue)?;
-    let (communicator, sequence) = {
-        let mut libraries = libraries();
-        let communicator = libraries.communicators.get(request.communicator)?.clone();
-        (communicator, libraries.communicators.next_sequence(request.communicator)?)
-    };
     let peer = u32::try_from(request.peer).map_err(|_| LibraryFailure::InvalidValue)?;
-    if peer >= communicator.size {
-        return Err(LibraryFailure::InvalidValue);
-    }
+    let (communicator, sequence) = {
+        let communicators = &mut libraries().communicators;
+        let handle = request.communicator;
+        let communicator = communicators.get(handle)?.clone();
+        if peer >= communicator.size {
+            return Err(LibraryFailure::InvalidValue);
+        }
+        let sequence = match request.kind {
+            CollectiveKind::Send => communicators.next_transfer(handle, Transfer::Send, peer)?,
+            CollectiveKind::Recv => communicators.next_transfer(handle, Transfer::Receive, peer)?,
+            _ => communicators.next_sequence(handle)?,
+        };
+        (communicator, sequence)
+    };
     let count = request.count as u64;
     let (stream, captured) = enqueue(call, request.stream)?;
     let collective = Collective {
@@ -81,13 +87,7 @@ fn make(call: &mut Call<'_>, request: Request) -> Result<Made, LibraryFailure> {
 
 /// `ncclAllReduce`.
 pub(crate) fn all_reduce(
-    call: &mut Call<'_>,
-    send: u64,
-    receive: u64,
-    count: usize,
-    dtype: i32,
-    operator: i32,
-    communicator: u64,
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, operator: i32, communicator: u64,
     stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::AllReduce;
@@ -103,15 +103,8 @@ pub(crate) fn all_reduce(
 
 /// `ncclReduce`.
 pub(crate) fn reduce(
-    call: &mut Call<'_>,
-    send: u64,
-    receive: u64,
-    count: usize,
-    dtype: i32,
-    operator: i32,
-    root: i32,
-    communicator: u64,
-    stream: u64,
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, operator: i32, root: i32,
+    communicator: u64, stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Reduce;
     let made = make(call, Request { kind, count, dtype, operator, peer: root, communicator, stream })?;
@@ -135,13 +128,7 @@ fn defer(call: &mut Call<'_>, made: &Made, role: Role, peer: i32, request: (u64,
 
 /// `ncclBroadcast`.
 pub(crate) fn broadcast(
-    call: &mut Call<'_>,
-    send: u64,
-    receive: u64,
-    count: usize,
-    dtype: i32,
-    root: i32,
-    communicator: u64,
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64,
     stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Broadcast;
@@ -152,26 +139,14 @@ pub(crate) fn broadcast(
 
 /// `ncclBcast`.
 pub(crate) fn broadcast_in_place(
-    call: &mut Call<'_>,
-    buffer: u64,
-    count: usize,
-    dtype: i32,
-    root: i32,
-    communicator: u64,
-    stream: u64,
+    call: &mut Call<'_>, buffer: u64, count: usize, dtype: i32, root: i32, communicator: u64, stream: u64,
 ) -> Outcome {
     broadcast(call, buffer, buffer, count, dtype, root, communicator, stream)
 }
 
 /// `ncclAllGather`.
 pub(crate) fn all_gather(
-    call: &mut Call<'_>,
-    send: u64,
-    receive: u64,
-    count: usize,
-    dtype: i32,
-    communicator: u64,
-    stream: u64,
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, communicator: u64, stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::AllGather;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer: 0, communicator, stream })?;
@@ -183,13 +158,7 @@ pub(crate) fn all_gather(
 
 /// `ncclReduceScatter`.
 pub(crate) fn reduce_scatter(
-    call: &mut Call<'_>,
-    send: u64,
-    receive: u64,
-    count: usize,
-    dtype: i32,
-    operator: i32,
-    communicator: u64,
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, operator: i32, communicator: u64,
     stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::ReduceScatter;
@@ -206,13 +175,7 @@ pub(crate) fn reduce_scatter(
 
 /// `ncclAlltoAll`: what goes to a rank comes back from it.
 pub(crate) fn all_to_all(
-    call: &mut Call<'_>,
-    send: u64,
-    receive: u64,
-    count: usize,
-    dtype: i32,
-    communicator: u64,
-    stream: u64,
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, communicator: u64, stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::AllToAll;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer: 0, communicator, stream })?;
@@ -224,13 +187,7 @@ pub(crate) fn all_to_all(
 
 /// `ncclGather`.
 pub(crate) fn gather(
-    call: &mut Call<'_>,
-    send: u64,
-    receive: u64,
-    count: usize,
-    dtype: i32,
-    root: i32,
-    communicator: u64,
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64,
     stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Gather;
@@ -243,13 +200,7 @@ pub(crate) fn gather(
 
 /// `ncclScatter`: this member's part, which only the root has.
 pub(crate) fn scatter(
-    call: &mut Call<'_>,
-    send: u64,
-    receive: u64,
-    count: usize,
-    dtype: i32,
-    root: i32,
-    communicator: u64,
+    call: &mut Call<'_>, send: u64, receive: u64, count: usize, dtype: i32, root: i32, communicator: u64,
     stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Scatter;
@@ -263,13 +214,7 @@ pub(crate) fn scatter(
 
 /// `ncclSend`.
 pub(crate) fn send(
-    call: &mut Call<'_>,
-    send: u64,
-    count: usize,
-    dtype: i32,
-    peer: i32,
-    communicator: u64,
-    stream: u64,
+    call: &mut Call<'_>, send: u64, count: usize, dtype: i32, peer: i32, communicator: u64, stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Send;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer, communicator, stream })?;
@@ -279,13 +224,7 @@ pub(crate) fn send(
 
 /// `ncclRecv`.
 pub(crate) fn receive(
-    call: &mut Call<'_>,
-    receive: u64,
-    count: usize,
-    dtype: i32,
-    peer: i32,
-    communicator: u64,
-    stream: u64,
+    call: &mut Call<'_>, receive: u64, count: usize, dtype: i32, peer: i32, communicator: u64, stream: u64,
 ) -> Outcome {
     let kind = CollectiveKind::Recv;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer, communicator, stream })?;

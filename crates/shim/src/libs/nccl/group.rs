@@ -85,7 +85,7 @@ pub(super) fn take_split_hint() -> Option<(i32, i32)> {
 
 /// Tells the next `ncclCommSplit` of this thread how many members its result has and which of them this process is:
 /// colours and keys of absent members cannot be seen. For the hook in the framework, which knows the groups.
-#[expect(unsafe_code, reason = "exports a symbol under its own name")]
+#[expect(unsafe_code, unreachable_pub, reason = "exports a symbol under its own name")]
 #[unsafe(no_mangle)]
 pub extern "C" fn trompe_split_hint(size: u32, rank: u32) {
     let hint = i32::try_from(size).ok().zip(i32::try_from(rank).ok());
