@@ -80,8 +80,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The depth of a stream's launch queue. The driver's queues hold 1,024 entries; the limit is not documented but
-    /// easily measured: the launch that blocks on a busy stream is the 1,023rd or so.
+    /// The depth of a stream's launch queue: assumed. No vendor documents it; programs that launch into a busy stream
+    /// are commonly reported to block after about a thousand launches.
     pub const QUEUE_DEPTH: u32 = 1_022;
 }
 
