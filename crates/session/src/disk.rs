@@ -23,7 +23,7 @@ pub fn write(path: &Path, content: &[u8]) -> Result<(), SessionError> {
     write_with(path, |file| file.write_all(content))
 }
 
-/// [`write`] with the content made by `fill`.
+/// Like [`write()`], with the content made by `fill`.
 ///
 /// # Errors
 /// When the folder cannot be written to.
