@@ -120,6 +120,24 @@ libraries! {
     nvml: "libnvidia-ml.so.1", None;
 }
 
+/// Files that a program may need beside [`LIBRARIES`], without functions of their own: the parts into which cuDNN 9 is
+/// split, each with a version node of its own name.
+pub const COMPANIONS: &[Library] = &[
+    companion("cudnn_adv", "libcudnn_adv.so.9"),
+    companion("cudnn_cnn", "libcudnn_cnn.so.9"),
+    companion("cudnn_engines_precompiled", "libcudnn_engines_precompiled.so.9"),
+    companion("cudnn_engines_runtime_compiled", "libcudnn_engines_runtime_compiled.so.9"),
+    companion("cudnn_engines_tensor_ir", "libcudnn_engines_tensor_ir.so.9"),
+    companion("cudnn_ext", "libcudnn_ext.so.9"),
+    companion("cudnn_graph", "libcudnn_graph.so.9"),
+    companion("cudnn_heuristic", "libcudnn_heuristic.so.9"),
+    companion("cudnn_ops", "libcudnn_ops.so.9"),
+];
+
+const fn companion(name: &'static str, soname: &'static str) -> Library {
+    Library { name, soname, version_node: Some(soname), base: 0, rows: &[] }
+}
+
 /// Number of functions over all libraries.
 pub const COUNT: usize = {
     let mut total = 0;

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 use trompe_cuda_abi::Library;
-use trompe_cuda_abi::tables::LIBRARIES;
+use trompe_cuda_abi::tables::{COMPANIONS, LIBRARIES};
 
 const SHIM: &str = "libtrompe_shim.so";
 
@@ -34,10 +34,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     std::fs::create_dir_all(&out).with_context(|| format!("cannot create `{}`", out.display()))?;
     let mut written = usize::from(copy_if_changed(&built, &out.join(SHIM))?);
-    for library in LIBRARIES {
+    let libraries = || LIBRARIES.iter().chain(COMPANIONS);
+    for library in libraries() {
         written += usize::from(thin(library, &out)?);
     }
-    eprintln!("{} of {} libraries written to {}", written, LIBRARIES.len() + 1, out.display());
+    eprintln!("{} of {} libraries written to {}", written, libraries().count() + 1, out.display());
     Ok(())
 }
 
