@@ -1,6 +1,6 @@
 //! How many trace events per second a replay gets through, on one core.
 //!
-//! `cargo bench -p trompe-cluster --bench cluster [-- --json] [-- --quick]`. The jobs are synthetic transformer steps:
+//! `cargo bench -p trompe-cluster --bench cluster -- [--json] [--quick] [CASE]`. The jobs are synthetic transformer steps:
 //! kernels on a compute stream, gradient all-reduces on another, events between them, one copy and one synchronisation
 //! per step. The baseline is the least that anyone could do with the same trace: one pass that adds each operation's
 //! time to its stream, without any of the rules.
@@ -207,6 +207,10 @@ fn main() {
     };
     let mut lines = Vec::new();
     for &case in CASES {
+        let named = |argument: &String| CASES.iter().any(|case| case.name == argument);
+        if arguments.iter().any(named) && !has(case.name) {
+            continue;
+        }
         let case = if has("--test") { Case { ranks: case.ranks.min(4), steps: 1, ..case } } else { case };
         lines.push(measure(case, repetitions));
     }

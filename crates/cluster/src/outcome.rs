@@ -1,7 +1,5 @@
 //! What a replay found, as plain data.
 
-use std::collections::BTreeMap;
-
 use trompe_base::{Bytes, Duration, Rank, SimTime};
 use trompe_results::{Kind, Timeline};
 use trompe_trace::job::JobTrace;
@@ -219,49 +217,61 @@ fn sum(steps: &[StepOutcome]) -> StepOutcome {
     sum
 }
 
+/// Launches of one operation by kind and by site. An operation has one or two of each, so a list is the right table.
+#[derive(Clone, Debug, Default)]
+struct Launches {
+    kinds: Vec<(Kind, u64)>,
+    sites: Vec<(u32, u64)>,
+}
+
+impl Launches {
+    fn add(&mut self, kind: Kind, site: u32) {
+        count(&mut self.kinds, kind);
+        count(&mut self.sites, site);
+    }
+
+    fn summary(&self) -> OperationUse {
+        OperationUse {
+            launches: self.kinds.iter().map(|row| row.1).sum(),
+            kind: most(&self.kinds).unwrap_or_default(),
+            site: most(&self.sites),
+        }
+    }
+}
+
+fn count<T: PartialEq>(table: &mut Vec<(T, u64)>, key: T) {
+    match table.iter_mut().find(|row| row.0 == key) {
+        Some(row) => row.1 += 1,
+        None => table.push((key, 1)),
+    }
+}
+
+/// The key with the highest count; of equals the least.
+fn most<T: Copy + Ord>(table: &[(T, u64)]) -> Option<T> {
+    table.iter().max_by_key(|row| (row.1, std::cmp::Reverse(row.0))).map(|row| row.0)
+}
+
 /// How often each operation is launched in the used steps of its template; no replay is needed for that.
 fn operations(trace: &JobTrace, plan: &Plan) -> Vec<Vec<OperationUse>> {
     let count = |(index, template): (usize, &TemplatePlan)| {
-        let mut uses = vec![OperationUse::default(); template.durations.len()];
-        let mut by_kind = BTreeMap::<(u32, Kind), u64>::new();
-        let mut by_site = BTreeMap::<(u32, u32), u64>::new();
+        let mut launches = vec![Launches::default(); template.durations.len()];
         let rows =
             template.boundaries[template.warmup] as usize..template.boundaries[template.steps()] as usize;
         for row in rows {
             let site = trace.templates[index].events[row].site;
-            let mut launch = |operation: u32, kind| {
-                uses[operation as usize].launches += 1;
-                *by_kind.entry((operation, kind)).or_default() += 1;
-                *by_site.entry((operation, site)).or_default() += 1;
-            };
             match template.acts[row].what {
-                What::Enqueue { operation, kind, .. } => launch(operation, kind),
+                What::Enqueue { operation, kind, .. } => launches[operation as usize].add(kind, site),
                 What::Graph { first, count, .. } => {
                     for &(operation, kind) in
                         &template.graph_operations[first as usize..(first + count) as usize]
                     {
-                        launch(operation, kind);
+                        launches[operation as usize].add(kind, site);
                     }
                 }
                 _ => {}
             }
         }
-        // In ascending order, so that the first of equals stays.
-        let mut most = vec![0; uses.len()];
-        for (&(operation, kind), &launches) in &by_kind {
-            if launches > most[operation as usize] {
-                most[operation as usize] = launches;
-                uses[operation as usize].kind = kind;
-            }
-        }
-        most.fill(0);
-        for (&(operation, site), &launches) in &by_site {
-            if launches > most[operation as usize] {
-                most[operation as usize] = launches;
-                uses[operation as usize].site = Some(site);
-            }
-        }
-        uses
+        launches.iter().map(Launches::summary).collect()
     };
     plan.templates.iter().enumerate().map(count).collect()
 }

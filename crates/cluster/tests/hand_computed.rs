@@ -253,6 +253,10 @@ fn steps_are_measured_on_the_device() {
     assert_eq!(rank.used.operations(), 6);
     assert_eq!(rank.used.host, micros(30));
     assert_eq!(rank.device_end, SimTime::ZERO + micros(510));
+    // Each launch of the script is an operation of its own; those of the warm-up do not count.
+    let launches: Vec<u64> = outcome.operations[0].iter().map(|operation| operation.launches).collect();
+    assert_eq!(launches, [0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
+    assert_eq!((outcome.operations[0][9].kind, outcome.operations[0][9].site), (Kind::Other, Some(0)));
 }
 
 #[test]
