@@ -1,13 +1,13 @@
 //! What a recorded call costs over the same call unrecorded.
 //!
 //! `cargo xtask bench shim`, or `cargo bench -p trompe-shim --bench shim -- [--json]`. The library decides once per
-//! process whether it records, so the program runs itself twice: without and with a trace folder. Rounds of both
-//! alternate, and the median of the rounds counts. The baseline of each row is the same function unrecorded.
+//! process whether it records, so the program runs itself twice: without and with a trace folder; the baseline of each
+//! row is the same function unrecorded. Processor time is measured, in batches that are long enough to pay for their
+//! share of the record file; the least disturbed batch counts, and the median over all is printed beside it.
 
 #![expect(unsafe_code, reason = "calls exported C functions")]
 
 use std::process::Command;
-use std::time::Instant;
 
 use trompe_hardware::{EmulatedNode, resolve};
 // Links the library whose functions are called below.
@@ -51,10 +51,12 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// Rounds of each kind; the median counts.
-const ROUNDS: usize = 7;
-/// Calls per function and round.
-const CALLS: u32 = 200_000;
+/// Runs of each kind; they alternate.
+const ROUNDS: usize = 4;
+/// Batches per function and run.
+const BATCHES: usize = 15;
+/// Calls per batch: some ten chunks of the record file.
+const CALLS: u32 = 40_000;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -74,16 +76,24 @@ fn main() {
         recorded.push(run(&config, Some(&traces)));
         std::fs::remove_dir_all(&traces).expect("the traces can be removed");
     }
-    let rows: Vec<(String, f64, f64)> = plain[0]
-        .iter()
-        .map(|(name, _)| (name.clone(), median(&plain, name), median(&recorded, name)))
+    let mut names: Vec<String> = plain[0].iter().map(|(name, _)| name.clone()).collect();
+    names.dedup();
+    let rows: Vec<(String, [f64; 4])> = names
+        .into_iter()
+        .map(|name| {
+            let (plain, recorded) = (batches(&plain, &name), batches(&recorded, &name));
+            let middle = |sorted: &[f64]| sorted[sorted.len() / 2];
+            let values = [plain[0], recorded[0], middle(&plain), middle(&recorded)];
+            (name, values)
+        })
         .collect();
     if json {
         let rows: Vec<String> = rows
             .iter()
-            .map(|(name, plain, recorded)| {
+            .map(|(name, [plain, recorded, plain_median, recorded_median])| {
                 format!(
-                    "\"{name}\":{{\"unrecorded_ns\":{plain:.1},\"recorded_ns\":{recorded:.1},\"added_ns\":{:.1}}}",
+                    "\"{name}\":{{\"unrecorded_ns\":{plain:.1},\"recorded_ns\":{recorded:.1},\"added_ns\":{:.1},\
+                     \"unrecorded_median_ns\":{plain_median:.1},\"recorded_median_ns\":{recorded_median:.1}}}",
                     recorded - plain
                 )
             })
@@ -91,9 +101,11 @@ fn main() {
         println!("{{{}}}", rows.join(","));
         return;
     }
-    println!("{:<22}{:>14}{:>14}{:>10}", "function", "unrecorded ns", "recorded ns", "added");
-    for (name, plain, recorded) in rows {
-        println!("{name:<22}{plain:>14.1}{recorded:>14.1}{:>10.1}", recorded - plain);
+    println!("{:<18}{:>14}{:>13}{:>9}{:>26}", "function", "unrecorded ns", "recorded ns", "added", "medians");
+    for (name, [plain, recorded, plain_median, recorded_median]) in rows {
+        let added = recorded - plain;
+        let medians = format!("{plain_median:.1} / {recorded_median:.1}");
+        println!("{name:<18}{plain:>14.1}{recorded:>13.1}{added:>9.1}{medians:>26}");
     }
 }
 
@@ -114,11 +126,12 @@ fn run(config: &std::path::Path, traces: Option<&std::path::Path>) -> Vec<(Strin
         .collect()
 }
 
-fn median(rounds: &[Vec<(String, f64)>], name: &str) -> f64 {
+/// All batches of a function, in ascending order.
+fn batches(runs: &[Vec<(String, f64)>], name: &str) -> Vec<f64> {
     let mut values: Vec<f64> =
-        rounds.iter().flatten().filter(|(found, _)| found == name).map(|(_, value)| *value).collect();
+        runs.iter().flatten().filter(|(found, _)| found == name).map(|(_, value)| *value).collect();
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    values
 }
 
 /// Prints nanoseconds per call for each function.
@@ -142,14 +155,23 @@ fn measure() {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 fn time(name: &str, call: impl Fn() -> i32) {
     for _ in 0..1000 {
         assert_eq!(call(), 0, "{name} works");
     }
-    let begin = Instant::now();
-    for _ in 0..CALLS {
-        std::hint::black_box(call());
+    for _ in 0..BATCHES {
+        let begin = processor_ns();
+        for _ in 0..CALLS {
+            std::hint::black_box(call());
+        }
+        println!("{name} {}", (processor_ns() - begin) as f64 / f64::from(CALLS));
     }
-    println!("{name} {}", begin.elapsed().as_secs_f64() * 1e9 / f64::from(CALLS));
+}
+
+/// Processor time of this process in nanoseconds.
+fn processor_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -131,7 +131,7 @@ pub(crate) fn enter<S: Status, E: Into<S>>(
     api: ApiId,
     body: impl FnOnce(&mut Call<'_>) -> Result<(), E>,
 ) -> i32 {
-    let begin = clock::ticks();
+    let begin = stamp();
     Thread::with(|thread| {
         let mut call = open(thread, api, begin);
         let code = match catch_unwind(AssertUnwindSafe(|| body(&mut call))) {
@@ -172,7 +172,7 @@ pub(crate) fn enter_quiet<S: Status, E: Into<S>>(
 /// Enters a recorded function that returns something other than a status. A panic becomes the type's default.
 #[inline]
 pub(crate) fn enter_value<T: Default>(api: ApiId, body: impl FnOnce(&mut Call<'_>) -> T) -> T {
-    let begin = clock::ticks();
+    let begin = stamp();
     Thread::with(|thread| {
         let mut call = open(thread, api, begin);
         let value = catch_unwind(AssertUnwindSafe(|| body(&mut call))).unwrap_or_else(|_| {
@@ -235,6 +235,12 @@ pub(crate) fn refuse<S: Status>(api: ApiId) -> i32 {
 fn opaque_handle() -> Handle {
     static OPAQUE: std::sync::Mutex<HandleTable<()>> = std::sync::Mutex::new(HandleTable::new(Kind::Opaque));
     OPAQUE.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(())
+}
+
+/// The time of entry; 0 when nothing is recorded.
+#[inline]
+fn stamp() -> u64 {
+    if sink::active() { clock::ticks() } else { 0 }
 }
 
 #[inline]
