@@ -22,13 +22,20 @@ impl Backing for HostBacking {
             // SAFETY: the mapping made just now; kernels before 4.17 take the address as a hint only.
             unsafe { libc::munmap(got, bytes as usize) };
         }
+        if got == wanted {
+            advise(address, bytes);
+        }
         got == wanted
     }
 
     fn reserve(&self, bytes: u64) -> Option<u64> {
         // SAFETY: a new anonymous mapping where the system likes.
         let got = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, READ_WRITE, LAZY, -1, 0) };
-        (got != libc::MAP_FAILED).then_some(got as u64)
+        if got == libc::MAP_FAILED {
+            return None;
+        }
+        advise(got as u64, bytes);
+        Some(got as u64)
     }
 
     fn release(&self, address: u64, bytes: u64) {
@@ -44,5 +51,13 @@ impl Backing for HostBacking {
     fn zero(&self, address: u64, bytes: u64) {
         // SAFETY: bytes inside a readable and writable reservation.
         unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes as usize) };
+    }
+}
+
+/// Keeps a reservation small: no huge page where one byte was touched, and nothing of it in a core dump.
+fn advise(address: u64, bytes: u64) {
+    for advice in [libc::MADV_NOHUGEPAGE, libc::MADV_DONTDUMP] {
+        // SAFETY: a reservation made just now; the advice changes no content.
+        unsafe { libc::madvise(address as *mut libc::c_void, bytes as usize, advice) };
     }
 }

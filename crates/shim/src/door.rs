@@ -20,7 +20,7 @@ use crate::clock;
 use crate::failure::Failure;
 use crate::log::{Level, enabled, say};
 use crate::process::{HostMachine, machine};
-use crate::sink;
+use crate::sink::{self, Frame};
 use crate::thread::Thread;
 
 /// One call under way, as a handler sees it.
@@ -32,8 +32,9 @@ pub(crate) struct Call<'a> {
     /// What a plain record of the call says about its arguments.
     pub(crate) arguments: [u64; 4],
     begin: u64,
+    /// The call's record, until its time is complete.
+    frame: Option<Frame>,
     recorded: bool,
-    settled: bool,
 }
 
 impl Call<'_> {
@@ -82,7 +83,8 @@ impl Call<'_> {
 
     /// Writes the record of this call, in place of the plain one. Announcements come before it.
     pub(crate) fn record(&mut self, record: &Record<'_>) {
-        self.recorded |= sink::write(self.thread, Stamp { begin: self.begin, ticks: 0 }, record);
+        self.frame = sink::write(self.thread, Stamp { begin: self.begin, ticks: 0 }, record);
+        self.recorded |= self.frame.is_some();
     }
 
     /// Writes a record that names something (a stream, a kernel) or notes a side effect; the call keeps its own record.
@@ -93,9 +95,8 @@ impl Call<'_> {
 
     /// Ends the call's record now: what follows is the program's own time, not the library's.
     pub(crate) fn settle(&mut self) {
-        if self.recorded && !self.settled {
-            sink::finish(self.thread, self.begin);
-            self.settled = true;
+        if let Some(frame) = self.frame.take() {
+            sink::finish(self.thread, frame, self.begin);
         }
     }
 
@@ -123,6 +124,13 @@ static SAID: [AtomicBool; COUNT] = [const { AtomicBool::new(false) }; COUNT];
 /// How often a function that is only counted was called.
 pub(crate) fn quiet_calls(api: ApiId) -> u64 {
     CALLS[api.index()].load(Ordering::Relaxed)
+}
+
+/// Begins the counts anew, in a forked child.
+pub(crate) fn forget_quiet_calls() {
+    for calls in &CALLS {
+        calls.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Enters a function that is recorded.
@@ -249,7 +257,7 @@ fn open(thread: &Thread, api: ApiId, begin: u64) -> Call<'_> {
     if enabled(Level::Trace) {
         say(Level::Trace, tables::row(api).1.symbol);
     }
-    Call { api, thread, arguments: [0; 4], begin, recorded: false, settled: false }
+    Call { api, thread, arguments: [0; 4], begin, frame: None, recorded: false }
 }
 
 #[inline]
@@ -262,10 +270,10 @@ fn close(call: &mut Call<'_>, code: i32) {
                 call.arguments[3] = code as u64;
             }
             let record = Record::Call { api: call.api.0, arguments: call.arguments };
-            call.recorded = sink::write(thread, Stamp { begin: call.begin, ticks: 0 }, &record);
+            call.record(&record);
         }
+        call.settle();
         if call.recorded {
-            call.settle();
             sink::announce_api(thread, call.api);
         }
     }

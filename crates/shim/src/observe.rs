@@ -13,7 +13,8 @@ use trompe_trace::record::{MarkerKind, NameTable, Record, Stamp};
 
 use crate::process::machine;
 use crate::thread::Thread;
-use crate::{clock, sink};
+use crate::sink::{self, Frame};
+use crate::clock;
 
 /// Version of these functions.
 const VERSION: u32 = 1;
@@ -118,13 +119,13 @@ pub unsafe extern "C" fn trompe_meta(key: *const u8, key_len: u32, value: *const
 }
 
 /// Takes one record, if records are taken. A failure in here is none of the framework's.
-fn record(body: impl FnOnce(&Thread, u64) -> bool) {
+fn record(body: impl FnOnce(&Thread, u64) -> Option<Frame>) {
     let begin = clock::ticks();
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if sink::active() {
             Thread::with(|thread| {
-                if body(thread, begin) {
-                    sink::finish(thread, begin);
+                if let Some(frame) = body(thread, begin) {
+                    sink::finish(thread, frame, begin);
                 }
             });
         }

@@ -40,8 +40,6 @@ static DROPPED: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Cursor {
     chunk: Cell<*mut u8>,
     next: Cell<usize>,
-    /// Offset of the frame that [`finish`] completes.
-    frame: Cell<usize>,
     generation: Cell<u32>,
     /// Ticks at which the clocks were last compared.
     compared: Cell<u64>,
@@ -56,12 +54,15 @@ impl Cursor {
         Self {
             chunk: Cell::new(null_mut()),
             next: Cell::new(0),
-            frame: Cell::new(0),
             generation: Cell::new(0),
             compared: Cell::new(0),
         }
     }
 }
+
+/// A record in the file whose length in time is still open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame(*mut u8);
 
 /// The current generation of records; see the module's text on forks.
 #[inline]
@@ -89,11 +90,11 @@ fn decide() -> bool {
     on
 }
 
-/// Writes one record with the calling thread's cursor. Returns whether it is in the file.
+/// Writes one record with the calling thread's cursor. `None` when it is not in the file.
 #[inline]
-pub(crate) fn write(thread: &Thread, stamp: Stamp, record: &Record<'_>) -> bool {
+pub(crate) fn write(thread: &Thread, stamp: Stamp, record: &Record<'_>) -> Option<Frame> {
     if !active() {
-        return false;
+        return None;
     }
     let cursor = &thread.cursor;
     for _ in 0..2 {
@@ -106,9 +107,8 @@ pub(crate) fn write(thread: &Thread, stamp: Stamp, record: &Record<'_>) -> bool 
         let chunk = unsafe { std::slice::from_raw_parts_mut(cursor.chunk.get(), CHUNK) };
         match writer::append(chunk, at, stamp, record) {
             Ok(next) => {
-                cursor.frame.set(at);
                 cursor.next.set(next);
-                return true;
+                return Some(Frame(cursor.chunk.get().wrapping_add(at)));
             }
             Err(NoRoom::Record) => break,
             Err(NoRoom::Chunk) => {
@@ -118,20 +118,19 @@ pub(crate) fn write(thread: &Thread, stamp: Stamp, record: &Record<'_>) -> bool 
         }
     }
     DROPPED.fetch_add(1, Ordering::Relaxed);
-    false
+    None
 }
 
-/// Completes the thread's latest record, of a call that began at `begin`, with the ticks from entry to exit.
+/// Completes the record of a call that began at `begin` with the ticks until now.
 #[inline]
-pub(crate) fn finish(thread: &Thread, begin: u64) {
+pub(crate) fn finish(thread: &Thread, frame: Frame, begin: u64) {
     let cursor = &thread.cursor;
     let now = clock::ticks();
-    let ticks = now.wrapping_sub(begin);
-    let ticks = u32::try_from(ticks).unwrap_or(u32::MAX).to_le_bytes();
-    // SAFETY: `frame` is the offset of a whole frame that this thread wrote into its own chunk; its ticks are at byte 4.
+    let ticks = u32::try_from(now.wrapping_sub(begin)).unwrap_or(u32::MAX).to_le_bytes();
+    // SAFETY: a whole frame that this thread wrote into a chunk of its own, which stays mapped; its ticks are at byte 4.
     #[expect(unsafe_code, reason = "the thread's own chunk of the mapped file")]
     unsafe {
-        std::ptr::copy_nonoverlapping(ticks.as_ptr(), cursor.chunk.get().add(cursor.frame.get() + 4), 4);
+        std::ptr::copy_nonoverlapping(ticks.as_ptr(), frame.0.add(4), 4);
     }
     if now.wrapping_sub(cursor.compared.get()) > COMPARE_AFTER {
         write_clock(thread);
@@ -199,7 +198,9 @@ fn write_clock(thread: &Thread) {
 
 fn write_process_facts(thread: &Thread) {
     let stamp = Stamp { begin: clock::ticks(), ticks: 0 };
-    let meta = |key, value: &str| write(thread, stamp, &Record::Meta { key, value });
+    let meta = |key, value: &str| {
+        write(thread, stamp, &Record::Meta { key, value });
+    };
     meta("shim.version", env!("CARGO_PKG_VERSION"));
     meta("process.id", &std::process::id().to_string());
     if let Ok(command) = std::fs::read("/proc/self/cmdline") {
@@ -243,6 +244,8 @@ pub(crate) fn end() {
 
 fn next_generation() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    DROPPED.store(0, Ordering::Relaxed);
+    door::forget_quiet_calls();
 }
 
 fn thread_id() -> u32 {

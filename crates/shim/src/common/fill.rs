@@ -50,7 +50,7 @@ pub(crate) fn fill(call: &mut Call<'_>, request: Fill) -> Outcome {
     Ok(())
 }
 
-/// Writes a repeated pattern if it is short or zero; a longer one leaves its destination zero.
+/// Writes a repeated pattern if it is short or zero; a longer one leaves device memory zero and host memory alone.
 pub(crate) fn perform(machine: &mut HostMachine, to: u64, pattern: &[u8], count: u64) {
     let bytes = count * pattern.len() as u64;
     let is_zero = pattern.iter().all(|&byte| byte == 0);
@@ -60,6 +60,8 @@ pub(crate) fn perform(machine: &mut HostMachine, to: u64, pattern: &[u8], count:
             return;
         }
         machine.memory.mark_written(to, bytes);
+    } else if !is_zero && bytes > PERFORMED {
+        return;
     }
     write_pattern(to, pattern, count);
 }

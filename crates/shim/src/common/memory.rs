@@ -2,12 +2,13 @@
 
 use trompe_cuda_abi::pointer::Out;
 use trompe_cuda_abi::runtime::Address;
-use trompe_device::memory::BlockKind;
+use trompe_device::memory::{BlockKind, MemoryError};
 use trompe_trace::record::Record;
 
 use super::Outcome;
 use crate::door::Call;
 use crate::failure::Failure;
+use crate::log::{Level, say};
 
 /// `cudaMalloc`.
 pub(crate) fn malloc(call: &mut Call<'_>, address: Out<u64>, bytes: usize) -> Outcome {
@@ -24,6 +25,9 @@ pub(crate) fn malloc(call: &mut Call<'_>, address: Out<u64>, bytes: usize) -> Ou
     let at = got.as_ref().map_or(0, |&at| at);
     call.record(&Record::Malloc { api: call.api.0, device, address: at, bytes });
     address.write(at)?;
+    if let Err(error @ MemoryError::AddressSpace { .. }) = &got {
+        say(Level::Warning, &error.to_string());
+    }
     got.map(drop).map_err(Failure::from)
 }
 
