@@ -101,10 +101,10 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
     }));
     let hook = hook::unpack(&cache.folder)?;
     let device = cluster.device();
-    let kernel_db = torch.and_then(|torch| {
-        let arch = kernels::architecture(device);
-        kernels::provide(&torch, arch, &cache.folder, progress).map_err(|found| advice.push(found)).ok()
-    });
+    let arch = kernels::architecture(device);
+    let kernels =
+        torch.map(|torch| kernels::provide(&torch, arch, &cache.folder, progress)).unwrap_or_default();
+    advice.extend(kernels.advice);
     folder.clear()?;
     if let Err(error) = folder.check_room() {
         advice.push(Advice { code: "disk", text: error.to_string(), hint: error.hint() });
@@ -123,7 +123,7 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
         programs: Some(programs),
         config,
         traces: Some(layout.workers),
-        kernel_db,
+        kernel_db: kernels.path,
         record_operators: request.record_operators,
     };
     Ok(Prepared { cluster, program: found.program, folder, emulation, advice })
