@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use trompe_fatbin::{KernelDb, SmArch, extract};
 use trompe_hardware::DeviceSheet;
+use trompe_results::Severity;
 
 use crate::python::Advice;
 use crate::{Progress, Stage};
@@ -61,6 +62,7 @@ fn foreign_mark(path: &Path) -> PathBuf {
 
 fn missing(torch: &Path, reason: &str) -> Advice {
     Advice {
+        severity: Severity::Warning,
         code: "no-kernel-database",
         text: format!(
             "the kernels of PyTorch in `{}` could not be read ({reason}): element counts of its own kernels come \
@@ -73,6 +75,7 @@ fn missing(torch: &Path, reason: &str) -> Advice {
 
 fn foreign(torch: &Path, arch: SmArch) -> Advice {
     Advice {
+        severity: Severity::Warning,
         code: "no-kernel-image",
         text: format!(
             "PyTorch in `{}` has no code for {arch}: on such a device it would stop with `no kernel image is \

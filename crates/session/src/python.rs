@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use trompe_hardware::SoftwareVersions;
+use trompe_results::Severity;
 
 pub use command::{Found, How, find, which};
 pub use probe::probe;
@@ -51,6 +52,8 @@ pub struct Torch {
 /// Something that is not wrong but that the user should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
+    /// How much it matters.
+    pub severity: Severity,
     /// A stable name.
     pub code: &'static str,
     /// What is the case.
@@ -90,6 +93,7 @@ impl PythonEnvironment {
         let mut advice = Vec::new();
         if !self.nvidia.is_empty() {
             advice.push(Advice {
+                severity: Severity::Info,
                 code: "nvidia-packages",
                 text: format!(
                     "{} NVIDIA packages are installed beside PyTorch ({}, …); trompe's libraries take \

@@ -91,6 +91,7 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
     let folder = OutputFolder::take(&request.out, request.existing)?;
     let cache = cache::open()?;
     advice.extend(cache.instead_of.as_ref().map(|(wanted, reason)| Advice {
+        severity: Severity::Info,
         code: "cache",
         text: format!(
             "the cache folder `{}` cannot be used ({reason}); `{}` is used instead",
@@ -107,7 +108,12 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
     advice.extend(kernels.advice);
     folder.clear()?;
     if let Err(error) = folder.check_room() {
-        advice.push(Advice { code: "disk", text: error.to_string(), hint: error.hint() });
+        advice.push(Advice {
+            severity: Severity::Warning,
+            code: "disk",
+            text: error.to_string(),
+            hint: error.hint(),
+        });
     }
     let layout = folder.layout();
     let node = EmulatedNode::new(&cluster.node);
@@ -140,6 +146,7 @@ fn torch_of(found: &python::Found, advice: &mut Vec<Advice>) -> Result<Option<Pa
         Ok(torch) => Ok(Some(torch)),
         Err(error) if found.how == How::Guessed => {
             advice.push(Advice {
+                severity: Severity::Warning,
                 code: "guessed-python",
                 text: format!(
                     "which Python `{}` starts is not known; the one on PATH: {error}",
@@ -225,7 +232,7 @@ fn facts(request: &Request, prepared: &Prepared, ended: Ended) -> RunFacts {
 
 fn note(advice: &Advice) -> Note {
     Note {
-        severity: Severity::Info,
+        severity: advice.severity,
         code: advice.code.to_owned(),
         text: advice.text.clone(),
         action: advice.hint.clone(),
