@@ -1,7 +1,7 @@
 //! The binary interface of the CUDA libraries, as far as frameworks ask for it.
 //!
 //! What it is: plain C types ([`runtime`], [`driver`]), the wrappers through which a caller's pointers are read and
-//! written ([`pointer`]), and one table per library ([`tables`]): a row names a symbol and says what happens when it is
+//! written ([`mod@pointer`]), and one table per library ([`tables`]): a row names a symbol and says what happens when it is
 //! called. A table is a macro that hands its rows to any other macro, so the exported functions, the look-up by
 //! name, the list of needed thin libraries and the coverage page all come from the same lines.
 //!

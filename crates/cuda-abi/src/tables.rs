@@ -1,7 +1,7 @@
 //! The API tables, and the list of libraries made from them.
 //!
 //! Each child module holds one `for_each_*!` macro, which hands all rows of a library to the macro named by its
-//! argument, and the expansion of the rows into [`Row`](crate::Row)s and a `Symbol` enumeration. Ids run through all
+//! argument, and the expansion of the rows into [`Row`]s and a `Symbol` enumeration. Ids run through all
 //! libraries in the order of [`LIBRARIES`].
 
 use crate::row::{ApiId, Library, Row};

@@ -1,7 +1,7 @@
 //! An emulated GPU node, in safe Rust: what the CUDA libraries would remember about it.
 //!
 //! What it is: the bookkeeping of one process. Devices with their address ranges and capacity ([`memory`]), streams
-//! and events ([`stream`], [`event`]), captures and graphs ([`graph`]), kernels and modules ([`kernel`]), and tables of
+//! and events ([`stream`]), captures and graphs ([`graph`]), kernels and modules ([`kernel`]), and tables of
 //! handles that know a freed or foreign handle from a live one ([`handle`]). Kernels do nothing here; time does not pass.
 //!
 //! What it is not: it makes no system call and follows no pointer. Where a real effect on host memory is needed, it

@@ -1,9 +1,9 @@
 //! The library that a job preloads instead of CUDA.
 //!
-//! What it is: the exported functions of the CUDA libraries, made from the tables of `cuda-abi` ([`export`]). Each
-//! enters through one [`door`]: a panic never leaves it, the time of entry and exit is taken, the call is recorded. What
-//! happens inside is an ordinary safe function in the module of its library ([`cudart`], [`cuda`], …) working on the
-//! emulated device of the crate `device`. The record file belongs to [`sink`].
+//! What it is: the exported functions of the CUDA libraries, made from the tables of `cuda-abi` (`export`). Each
+//! enters through one `door`: a panic never leaves it, the time of entry and exit is taken, the call is recorded. What
+//! happens inside is an ordinary safe function in the module of its library (`cudart`, `cuda`, …) working on the
+//! emulated device of the crate `device`. The record file belongs to `sink`.
 //!
 //! What it is not: it knows no simulation and prices nothing. It never ends or crashes the process that it lives in: what
 //! cannot be answered gets the library's own error code and one line on standard error.
