@@ -13,7 +13,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 
 use crate::container::{Compression, Entry, Kind};
 use crate::db::Builder;
-use crate::{SmArch, cubin};
+use crate::{Choice, SmArch, cubin};
 
 pub use self::host::HostLibrary;
 
@@ -162,7 +162,7 @@ impl Extraction {
                 continue;
             }
             self.stats.cubins += 1;
-            self.stats.foreign += usize::from(choice != crate::arch::Choice::Native(choice.arch()));
+            self.stats.foreign += usize::from(choice != Choice::Native(choice.arch()));
         }
         Ok(())
     }

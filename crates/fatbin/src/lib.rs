@@ -23,6 +23,6 @@ pub mod extract;
 #[cfg(test)]
 mod fixture;
 
-pub use arch::SmArch;
+pub use arch::{Choice, SmArch};
 pub use cubin::{KernelInfo, Parameter};
 pub use db::KernelDb;
