@@ -3,19 +3,18 @@
 //!
 //! Numbers are those of `CUdevice_attribute` (CUDA 13.2); the runtime's `cudaDeviceAttr` shares them.
 
-use trompe_base::DeviceIndex;
 use trompe_hardware::{DeviceSheet, EmulatedNode};
 
 /// Largest 32-bit value, the documented limit of several attributes.
 const UNLIMITED: i32 = i32::MAX;
 
-/// The value of attribute `number` of a device; `None` for a number that CUDA 13.2 does not have.
+/// The value of attribute `number` of the device at place `device` in the node; `None` for a number that CUDA 13.2 does not have.
 #[must_use]
-pub fn attribute(node: &EmulatedNode, device: DeviceIndex, number: i32) -> Option<i32> {
+pub fn attribute(node: &EmulatedNode, device: u32, number: i32) -> Option<i32> {
     let sheet = &node.device;
     let compute = &sheet.compute;
     let capability = (compute.capability_major, compute.capability_minor);
-    let pci = node.pci(device.0);
+    let pci = node.pci(device);
     let count = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
     let bytes = |n: trompe_base::Bytes| i32::try_from(n.0).unwrap_or(i32::MAX);
     let since = |major: u32| i32::from(capability.0 >= major);
@@ -83,7 +82,7 @@ pub fn attribute(node: &EmulatedNode, device: DeviceIndex, number: i32) -> Optio
         82 => count(compute.registers_per_sm),
         83 => 1,
         84 => 0,
-        85 => count(device.0),
+        85 => count(device),
         86 => 0,
         87 => double_precision_ratio(sheet),
         88 => 0,

@@ -22,6 +22,7 @@ pub mod occupancy;
 pub mod pool;
 pub mod range;
 pub mod stream;
+pub mod visible;
 
 pub use handle::{Handle, HandleTable, Kind};
 pub use machine::Machine;

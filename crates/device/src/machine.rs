@@ -10,11 +10,14 @@ use crate::kernel::Kernels;
 use crate::memory::{Backing, Memory, MemoryError};
 use crate::pool::Pools;
 use crate::stream::{Events, Streams};
+use crate::visible::visible_devices;
 
 /// An emulated node as one process sees it.
 #[derive(Debug)]
 pub struct Machine<B> {
     node: Option<EmulatedNode>,
+    /// Index in the node of each visible device.
+    visible: Vec<u32>,
     active: Vec<bool>,
     /// Memory.
     pub memory: Memory<B>,
@@ -33,15 +36,15 @@ pub struct Machine<B> {
 }
 
 impl<B: Backing> Machine<B> {
-    /// A machine like `node`; without one it has no device.
-    pub fn new(backing: B, node: Option<EmulatedNode>) -> Self {
-        let count = node.as_ref().map_or(0, |node| node.device_count as usize);
-        let capacities: Vec<u64> =
-            node.iter().flat_map(|node| std::iter::repeat_n(node.device.memory.total.0, count)).collect();
+    /// A machine like `node`; without one it has no device. `visible` is the list of `CUDA_VISIBLE_DEVICES`.
+    pub fn new(backing: B, node: Option<EmulatedNode>, visible: Option<&str>) -> Self {
+        let visible = node.as_ref().map_or_else(Vec::new, |node| visible_devices(node, visible));
+        let capacity = node.as_ref().map_or(0, |node| node.device.memory.total.0);
         Self {
             node,
-            active: vec![false; count],
-            memory: Memory::new(backing, &capacities),
+            active: vec![false; visible.len()],
+            memory: Memory::new(backing, &vec![capacity; visible.len()]),
+            visible,
             streams: Streams::default(),
             events: Events::default(),
             graphs: Graphs::default(),
@@ -51,10 +54,22 @@ impl<B: Backing> Machine<B> {
         }
     }
 
-    /// Number of devices.
+    /// Number of visible devices.
     #[must_use]
     pub fn device_count(&self) -> u32 {
-        self.active.len() as u32
+        self.visible.len() as u32
+    }
+
+    /// The place in the node of a visible device.
+    #[must_use]
+    pub fn physical(&self, device: DeviceIndex) -> u32 {
+        self.visible.get(device.index()).copied().unwrap_or(device.0)
+    }
+
+    /// The number by which this process sees the device at `physical` in the node, if it sees it.
+    #[must_use]
+    pub fn logical(&self, physical: u32) -> Option<DeviceIndex> {
+        self.visible.iter().position(|&device| device == physical).map(|index| DeviceIndex(index as u32))
     }
 
     /// The node, if there is one.

@@ -27,6 +27,13 @@ pub(crate) fn get() -> &'static Environment {
     })
 }
 
+/// `CUDA_VISIBLE_DEVICES`, where it is set. Read when the devices are made, not with the library's settings: programs
+/// set it after they have loaded CUDA's libraries and before they use them.
+#[expect(clippy::disallowed_methods, reason = "CUDA's own variable")]
+pub(crate) fn visible_devices() -> Option<String> {
+    std::env::var("CUDA_VISIBLE_DEVICES").ok()
+}
+
 fn path(name: &str) -> Option<PathBuf> {
     variable(name).map(PathBuf::from)
 }

@@ -21,7 +21,8 @@ static MACHINE: OnceLock<Mutex<HostMachine>> = OnceLock::new();
 pub(crate) fn machine() -> MutexGuard<'static, HostMachine> {
     let machine = MACHINE.get_or_init(|| {
         fork::watch();
-        Mutex::new(Machine::new(HostBacking, read_node()))
+        let visible = environment::visible_devices();
+        Mutex::new(Machine::new(HostBacking, read_node(), visible.as_deref()))
     });
     // A panic inside a handler is answered at the door; the bookkeeping stays usable.
     machine.lock().unwrap_or_else(PoisonError::into_inner)

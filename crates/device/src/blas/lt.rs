@@ -5,30 +5,63 @@ use std::collections::BTreeMap;
 use super::{Blas, Operand, Product};
 use crate::handle::NotLive;
 
-/// Attributes by number, as bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Attributes with numbers below this are kept in place.
+const IN_PLACE: usize = 48;
+
+/// Attributes by number, as bytes. Frameworks make several of these for each product, so what fits into a word (nearly
+/// everything) is kept in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    values: BTreeMap<i32, Vec<u8>>,
+    words: [u64; IN_PLACE],
+    lengths: [u8; IN_PLACE],
+    others: BTreeMap<i32, Vec<u8>>,
+}
+
+impl Default for Attributes {
+    fn default() -> Self {
+        Self { words: [0; IN_PLACE], lengths: [0; IN_PLACE], others: BTreeMap::new() }
+    }
 }
 
 impl Attributes {
     /// Keeps a value.
-    pub fn set(&mut self, name: i32, bytes: Vec<u8>) {
-        self.values.insert(name, bytes);
+    pub fn set(&mut self, name: i32, bytes: &[u8]) {
+        match usize::try_from(name) {
+            Ok(index) if index < IN_PLACE && bytes.len() <= 8 => {
+                let mut word = [0; 8];
+                word[..bytes.len()].copy_from_slice(bytes);
+                self.words[index] = u64::from_le_bytes(word);
+                self.lengths[index] = bytes.len() as u8;
+            }
+            _ => {
+                self.others.insert(name, bytes.to_vec());
+            }
+        }
     }
 
-    /// The bytes that were set.
+    /// The bytes that were set; empty when none were.
     #[must_use]
-    pub fn get(&self, name: i32) -> Option<&[u8]> {
-        self.values.get(&name).map(Vec::as_slice)
+    pub fn get(&self, name: i32) -> Vec<u8> {
+        match usize::try_from(name) {
+            Ok(index) if index < IN_PLACE && self.lengths[index] > 0 => {
+                self.words[index].to_le_bytes()[..usize::from(self.lengths[index])].to_vec()
+            }
+            _ => self.others.get(&name).cloned().unwrap_or_default(),
+        }
     }
 
-    fn i32(&self, name: i32) -> Option<i32> {
-        Some(i32::from_le_bytes(self.get(name)?.get(..4)?.try_into().ok()?))
+    fn set_number(&mut self, name: i32, value: i32) {
+        self.set(name, &value.to_le_bytes());
     }
 
-    fn i64(&self, name: i32) -> Option<i64> {
-        Some(i64::from_le_bytes(self.get(name)?.get(..8)?.try_into().ok()?))
+    /// A number of four bytes; zero when it was not set, the default of nearly all attributes.
+    fn i32(&self, name: i32) -> i32 {
+        self.i64(name) as i32
+    }
+
+    /// A number of eight bytes; zero when it was not set.
+    fn i64(&self, name: i32) -> i64 {
+        usize::try_from(name).ok().and_then(|index| self.words.get(index)).map_or(0, |word| *word as i64)
     }
 }
 
@@ -82,31 +115,31 @@ impl Layout {
     #[must_use]
     pub fn new(shape: Shape) -> Self {
         let mut attributes = Attributes::default();
-        attributes.set(layout::TYPE, shape.dtype.to_le_bytes().to_vec());
-        attributes.set(layout::ORDER, 0_i32.to_le_bytes().to_vec());
-        attributes.set(layout::ROWS, shape.rows.to_le_bytes().to_vec());
-        attributes.set(layout::COLUMNS, shape.columns.to_le_bytes().to_vec());
-        attributes.set(layout::LEADING, shape.leading.to_le_bytes().to_vec());
-        attributes.set(layout::BATCH_COUNT, 1_i32.to_le_bytes().to_vec());
-        attributes.set(layout::BATCH_STRIDE, 0_i64.to_le_bytes().to_vec());
+        attributes.set_number(layout::TYPE, shape.dtype);
+        attributes.set_number(layout::ORDER, 0);
+        attributes.set(layout::ROWS, &shape.rows.to_le_bytes());
+        attributes.set(layout::COLUMNS, &shape.columns.to_le_bytes());
+        attributes.set(layout::LEADING, &shape.leading.to_le_bytes());
+        attributes.set_number(layout::BATCH_COUNT, 1);
+        attributes.set(layout::BATCH_STRIDE, &0_i64.to_le_bytes());
         Self(attributes)
     }
 
     fn operand(&self) -> Operand {
         Operand {
-            dtype: self.0.i32(layout::TYPE).unwrap_or(-1),
-            leading: self.0.i64(layout::LEADING).unwrap_or(0),
-            stride: self.0.i64(layout::BATCH_STRIDE).unwrap_or(0),
+            dtype: self.0.i32(layout::TYPE),
+            leading: self.0.i64(layout::LEADING),
+            stride: self.0.i64(layout::BATCH_STRIDE),
         }
     }
 
     /// Rows and columns.
     fn sides(&self) -> [i64; 2] {
-        [layout::ROWS, layout::COLUMNS].map(|name| self.0.i64(name).unwrap_or(0))
+        [layout::ROWS, layout::COLUMNS].map(|name| self.0.i64(name))
     }
 
     fn is_row_major(&self) -> bool {
-        self.0.i32(layout::ORDER) == Some(ORDER_ROW)
+        self.0.i32(layout::ORDER) == ORDER_ROW
     }
 }
 
@@ -124,7 +157,7 @@ impl Operation {
             (operation::EPILOGUE, 1),
         ];
         for (name, value) in defaults {
-            attributes.set(name, value.to_le_bytes().to_vec());
+            attributes.set_number(name, value);
         }
         Self(attributes)
     }
@@ -132,13 +165,13 @@ impl Operation {
     /// `cudaDataType_t` of alpha and beta.
     #[must_use]
     pub fn scale_type(&self) -> i32 {
-        self.0.i32(operation::SCALE_TYPE).unwrap_or(0)
+        self.0.i32(operation::SCALE_TYPE)
     }
 
     /// Whether alpha and beta are in host memory.
     #[must_use]
     pub fn host_scalars(&self) -> bool {
-        self.0.i32(operation::POINTER_MODE).unwrap_or(0) == 0
+        self.0.i32(operation::POINTER_MODE) == 0
     }
 }
 
@@ -223,19 +256,18 @@ impl Blas {
         let operation = &self.operations.get(call.operation)?.0;
         let [a, b, d] = call.layouts;
         let (a, b, d) = (self.layouts.get(a)?, self.layouts.get(b)?, self.layouts.get(d)?);
-        let asked = [operation::TRANSPOSE_A, operation::TRANSPOSE_B]
-            .map(|name| operation.i32(name).unwrap_or(0) != 0);
+        let asked = [operation::TRANSPOSE_A, operation::TRANSPOSE_B].map(|name| operation.i32(name) != 0);
         let [rows, columns] = d.sides();
         let [a_rows, a_columns] = a.sides();
         Ok(Product {
             // A row-major matrix is the transpose of what lies in memory column-major.
             transpose: [i32::from(asked[0] != a.is_row_major()), i32::from(asked[1] != b.is_row_major())],
             shape: [rows, columns, if asked[0] { a_rows } else { a_columns }],
-            batch: i64::from(d.0.i32(layout::BATCH_COUNT).unwrap_or(1)),
+            batch: i64::from(d.0.i32(layout::BATCH_COUNT)),
             operands: [a.operand(), b.operand(), d.operand()],
-            compute: operation.i32(operation::COMPUTE_TYPE).unwrap_or(68),
+            compute: operation.i32(operation::COMPUTE_TYPE),
             accumulate: call.accumulate,
-            epilogue: operation.i32(operation::EPILOGUE).unwrap_or(1),
+            epilogue: operation.i32(operation::EPILOGUE),
         })
     }
 }
@@ -251,10 +283,10 @@ mod tests {
         let layouts = [a, (6, 5), (4, 5)]
             .map(|(rows, columns)| blas.create_layout(Shape { dtype: 14, rows, columns, leading: 8 }));
         for (layout, order) in layouts.into_iter().zip(orders) {
-            blas.attributes(layout).unwrap().set(layout::ORDER, order.to_le_bytes().to_vec());
+            blas.attributes(layout).unwrap().set(layout::ORDER, &i32::to_le_bytes(order));
         }
         let operation = blas.create_operation(68, 0);
-        blas.attributes(operation).unwrap().set(operation::TRANSPOSE_A, transpose_a.to_le_bytes().to_vec());
+        blas.attributes(operation).unwrap().set(operation::TRANSPOSE_A, &i32::to_le_bytes(transpose_a));
         blas.product(Call { operation, layouts, accumulate: false }).unwrap()
     }
 
@@ -268,6 +300,21 @@ mod tests {
         check([0, 0, 0], 1, [1, 0]);
         check([1, 0, 0], 0, [1, 0]);
         check([1, 1, 1], 1, [0, 1]);
+    }
+
+    #[test]
+    fn values_of_any_length_are_kept() {
+        let mut attributes = Attributes::default();
+        let check = |attributes: &mut Attributes, name, bytes: &[u8]| {
+            attributes.set(name, bytes);
+            assert_eq!(attributes.get(name), bytes);
+        };
+        for name in [0, 7, 47, 48, 1000, -1] {
+            assert_eq!(attributes.get(name), [0_u8; 0]);
+            check(&mut attributes, name, &[1, 2, 3, 4]);
+        }
+        check(&mut attributes, 99, &[7; 40]);
+        assert_eq!(attributes.i32(7), 0x0403_0201);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Questions about devices, and waiting for one.
 
+use trompe_base::DeviceIndex;
 use trompe_cuda_abi::pointer::{Out, Text};
 use trompe_cuda_abi::runtime::RuntimeError;
 use trompe_device::attribute::attribute;
@@ -17,7 +18,7 @@ pub(crate) fn get_attribute(call: &mut Call<'_>, value: Out<i32>, number: i32, d
     let index = call.checked_device(device)?;
     let machine = call.machine();
     let node = machine.node().ok_or(Failure::NoDevice)?;
-    value.write(attribute(node, index, number).ok_or(Failure::InvalidValue)?)?;
+    value.write(attribute(node, machine.physical(index), number).ok_or(Failure::InvalidValue)?)?;
     Ok(())
 }
 
@@ -25,7 +26,7 @@ pub(crate) fn get_attribute(call: &mut Call<'_>, value: Out<i32>, number: i32, d
 pub(crate) fn pci_bus_id(call: &mut Call<'_>, text: Out<u8>, length: i32, device: i32) -> Outcome {
     let index = call.checked_device(device)?;
     let machine = call.machine();
-    let pci = machine.node().ok_or(Failure::NoDevice)?.pci(index.0);
+    let pci = machine.node().ok_or(Failure::NoDevice)?.pci(machine.physical(index));
     let written = format!("{:04X}:{:02X}:{:02X}.0", pci.domain, pci.bus, pci.device);
     text.write_text(&written, usize::try_from(length).map_err(|_| Failure::InvalidValue)?)?;
     Ok(())
@@ -38,8 +39,8 @@ pub(crate) fn by_pci_bus_id(call: &mut Call<'_>, device: Out<i32>, text: Text) -
     let (_, slot, bus, domain) = (parts.next(), parts.next(), parts.next(), parts.next().unwrap_or(0));
     let machine = call.machine();
     let node = machine.node().ok_or(Failure::NoDevice)?;
-    let found = (0..node.device_count).find(|&index| {
-        let pci = node.pci(index);
+    let found = (0..machine.device_count()).find(|&index| {
+        let pci = node.pci(machine.physical(DeviceIndex(index)));
         (Some(u32::from(pci.device)), Some(u32::from(pci.bus)), pci.domain) == (slot, bus, domain)
     });
     device.write(found.ok_or(Failure::Cuda(RuntimeError::INVALID_DEVICE))? as i32)?;

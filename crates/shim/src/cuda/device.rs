@@ -41,7 +41,7 @@ pub(crate) fn name(call: &mut Call<'_>, name: Out<u8>, length: i32, device: i32)
 pub(crate) fn uuid(call: &mut Call<'_>, uuid: Out<[u8; 16]>, device: i32) -> Outcome {
     let index = call.checked_device(device)?;
     let machine = call.machine();
-    uuid.write(machine.node().ok_or(Failure::NoDevice)?.uuid(index.0))?;
+    uuid.write(machine.node().ok_or(Failure::NoDevice)?.uuid(machine.physical(index)))?;
     Ok(())
 }
 

@@ -1,6 +1,5 @@
 //! Device count, choice and properties.
 
-use trompe_base::DeviceIndex;
 use trompe_cuda_abi::pointer::{In, Out};
 use trompe_cuda_abi::runtime::{DeviceProperties, RuntimeError};
 use trompe_device::attribute::attribute;
@@ -95,12 +94,12 @@ pub(crate) fn no_preference(_: &mut Call<'_>, config: Out<i32>) -> Outcome {
 pub(crate) fn properties(call: &mut Call<'_>, out: Out<DeviceProperties>, device: i32) -> Outcome {
     let index = call.checked_device(device)?;
     let machine = call.machine();
-    out.write(describe(machine.node().ok_or(Failure::NoDevice)?, index))?;
+    out.write(describe(machine.node().ok_or(Failure::NoDevice)?, machine.physical(index)))?;
     Ok(())
 }
 
-/// The properties of a device, filled from its attributes.
-fn describe(node: &EmulatedNode, device: DeviceIndex) -> DeviceProperties {
+/// The properties of the device at a place in the node, filled from its attributes.
+fn describe(node: &EmulatedNode, device: u32) -> DeviceProperties {
     let of = |number| attribute(node, device, number).unwrap_or(0);
     let size = |number| of(number) as usize;
     let sheet = &node.device;
@@ -118,7 +117,7 @@ fn describe(node: &EmulatedNode, device: DeviceIndex) -> DeviceProperties {
     }
     DeviceProperties {
         name,
-        uuid: node.uuid(device.0),
+        uuid: node.uuid(device),
         total_global_mem: sheet.memory.total.0 as usize,
         shared_mem_per_block: size(8),
         regs_per_block: of(12),

@@ -94,9 +94,21 @@ pub(crate) fn destroy_object(_: &mut Call<'_>, object: u64) -> Outcome {
 pub(crate) fn set_attribute(
     _: &mut Call<'_>, object: u64, name: i32, value: In<u8>, bytes: usize,
 ) -> Outcome {
-    let mut content = Vec::new();
-    value.append_to(&mut content, bytes)?;
-    libraries().blas.attributes(resolve(object))?.set(name, content);
+    // Nearly all are numbers or addresses, and there are several for each product: no detour over the heap.
+    let place = value.address();
+    match bytes {
+        4 => set_bytes(object, name, &In::<[u8; 4]>::new(place).read()?),
+        8 => set_bytes(object, name, &In::<[u8; 8]>::new(place).read()?),
+        _ => {
+            let mut content = Vec::new();
+            value.append_to(&mut content, bytes)?;
+            set_bytes(object, name, &content)
+        }
+    }
+}
+
+fn set_bytes(object: u64, name: i32, bytes: &[u8]) -> Outcome {
+    libraries().blas.attributes(resolve(object))?.set(name, bytes);
     Ok(())
 }
 
@@ -104,7 +116,7 @@ pub(crate) fn set_attribute(
 pub(crate) fn get_attribute(
     _: &mut Call<'_>, object: u64, name: i32, value: Out<u8>, bytes: usize, written: Out<u64>,
 ) -> Outcome {
-    let mut content = libraries().blas.attributes(resolve(object))?.get(name).unwrap_or(&[]).to_vec();
+    let mut content = libraries().blas.attributes(resolve(object))?.get(name);
     if bytes == 0 {
         return Ok(written.write(content.len() as u64)?);
     }

@@ -10,15 +10,15 @@ use crate::libs::{LibraryFailure, Outcome};
 /// NVIDIA's PCI vendor id, which `pciDeviceId` has in its lower half. The upper half, the board's id, is not known.
 const VENDOR: u32 = 0x10de;
 
-/// `nvmlDeviceGetCount`.
+/// `nvmlDeviceGetCount`: all devices, also those that `CUDA_VISIBLE_DEVICES` hides from CUDA.
 pub(crate) fn count(call: &mut Call<'_>, count: Out<u32>) -> Outcome {
-    let devices = call.machine().device_count();
+    let devices = call.machine().node().map_or(0, |node| node.device_count);
     Ok(count.write(devices)?)
 }
 
 /// `nvmlDeviceGetHandleByIndex`.
 pub(crate) fn by_index(call: &mut Call<'_>, index: u32, device: Out<u64>) -> Outcome {
-    if index >= call.machine().device_count() {
+    if index >= call.machine().node().map_or(0, |node| node.device_count) {
         return Err(LibraryFailure::InvalidValue);
     }
     Ok(device.write(handle_of(index))?)

@@ -1,6 +1,5 @@
 //! Memory and activity.
 
-use trompe_base::DeviceIndex;
 use trompe_cuda_abi::pointer::Out;
 
 use super::ask;
@@ -12,7 +11,9 @@ fn bytes(call: &Call<'_>, device: u64) -> Result<Bytes, LibraryFailure> {
     let (total, usable, index) = ask(call, device, |node, index| {
         (node.device.memory.nvml_total.0, node.device.memory.total.0, index)
     })?;
-    let (free, _) = call.machine().memory.info(DeviceIndex(index)).ok_or(LibraryFailure::InvalidValue)?;
+    let machine = call.machine();
+    // A device that this process does not see is used by nobody.
+    let free = machine.logical(index).and_then(|device| machine.memory.info(device)).map_or(usable, |(free, _)| free);
     Ok(Bytes { total, reserved: total.saturating_sub(usable), free })
 }
 
