@@ -13,7 +13,10 @@ fn bytes(call: &Call<'_>, device: u64) -> Result<Bytes, LibraryFailure> {
     })?;
     let machine = call.machine();
     // A device that this process does not see is used by nobody.
-    let free = machine.logical(index).and_then(|device| machine.memory.info(device)).map_or(usable, |(free, _)| free);
+    let free = machine
+        .logical(index)
+        .and_then(|device| machine.memory.info(device))
+        .map_or(usable, |(free, _)| free);
     Ok(Bytes { total, reserved: total.saturating_sub(usable), free })
 }
 
