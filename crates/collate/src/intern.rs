@@ -42,20 +42,25 @@ pub(crate) struct Sites {
 }
 
 impl Sites {
-    /// The row of a site; digits in `range` are dropped, so that `step 17` and `step 18` are one place.
+    /// The row of a site, from texts that live as long as the trace; digits in `range` are dropped, so that `step 17` and `step 18` are one place.
     pub(crate) fn row(&mut self, operator: &str, range: &str, phase: Phase) -> u32 {
         let seen = (operator.as_ptr() as usize, range.as_ptr() as usize, range.len(), phase);
         if let Some(row) = self.seen.get(&seen) {
             return *row;
         }
-        let key = (operator.to_owned(), without_numbers(range), phase);
-        let next = self.list.len() as u32;
-        let row = *self.rows.entry(key).or_insert_with_key(|(operator, scope, phase)| {
-            self.list.push(Site { operator: operator.clone(), scope: scope.clone(), phase: *phase });
-            next
-        });
+        let row = self.named(operator, range, phase);
         self.seen.insert(seen, row);
         row
+    }
+
+    /// The row of a site, from any texts.
+    pub(crate) fn named(&mut self, operator: &str, range: &str, phase: Phase) -> u32 {
+        let key = (operator.to_owned(), without_numbers(range), phase);
+        let next = self.list.len() as u32;
+        *self.rows.entry(key).or_insert_with_key(|(operator, scope, phase)| {
+            self.list.push(Site { operator: operator.clone(), scope: scope.clone(), phase: *phase });
+            next
+        })
     }
 }
 

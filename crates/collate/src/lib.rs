@@ -21,6 +21,7 @@ mod kernel;
 mod memory;
 mod notes;
 mod operator;
+mod phases;
 mod ranks;
 mod samples;
 mod short_name;
@@ -122,6 +123,7 @@ fn process<'a>(
     };
     let (mut steps, about_steps) = steps::steps(evidence, &options.steps);
     samples::fill(&mut steps, &walk.frames, &found.rows);
+    phases::settle(&mut found.events, &mut found.sites, &steps);
     host_time::settle(&mut found.events, &found.keys, &steps);
     let (memory, about_memory) = memory::memory(&walk, names, &found.rows);
     notes.extend(about_steps);

@@ -126,6 +126,8 @@ fn frame<'a>(begin: Begin<'a>, parent: Option<usize>, frames: &[Frame<'a>]) -> F
         _ if stripped.is_some() => FrameKind::Node,
         SCOPE_BACKWARD => FrameKind::Node,
         SCOPE_USER => FrameKind::Range,
+        // Operators have a namespace; ranges of `record_function` may come without a scope of their own.
+        _ if !begin.name.contains("::") => FrameKind::Range,
         _ => FrameKind::Operator,
     };
     let name = stripped.unwrap_or(begin.name);
@@ -352,6 +354,8 @@ mod tests {
         check(&[CHECKPOINT, NODE, ("aten::mul", 0, -1)], Backward, Some("MulBackward0"));
         let step = ("Optimizer.step#AdamW.step", 6, -1);
         check(&[step, ("aten::_fused_adamw_", 0, -1)], Optimizer, Some("Optimizer.step#AdamW.step"));
+        let fast = ("Optimizer.step#SGD.step", 0, -1);
+        check(&[fast, ("aten::add_", 0, -1)], Optimizer, Some("Optimizer.step#SGD.step"));
         check(&[("module", 6, -1), ("inner", 6, -1), ("aten::add", 0, 1)], Forward, Some("module"));
     }
 

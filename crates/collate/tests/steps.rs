@@ -169,11 +169,15 @@ fn events_know_their_place_in_the_step() {
             });
         });
         t.on_thread(1);
+        t.operator("aten::_foreach_norm", &[], |t| {
+            launch(t, "clip");
+            vec![]
+        });
         optimizer(t);
     });
     let job = job(trace, StepBoundary::Automatic);
     let template = &job.templates[0];
-    let places: Vec<_> = template.events[6..11]
+    let places: Vec<_> = template.events[7..13]
         .iter()
         .map(|event| {
             let site = &template.sites[event.site as usize];
@@ -187,6 +191,7 @@ fn events_know_their_place_in_the_step() {
             ("aten::add", "", Phase::Forward),
             ("", "AddBackward0", Phase::Backward),
             ("aten::add", "CheckpointFunctionBackward", Phase::Recompute),
+            ("aten::_foreach_norm", "", Phase::Optimizer),
             ("", "Optimizer.step#AdamW.step", Phase::Optimizer),
         ]
     );

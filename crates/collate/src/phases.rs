@@ -1,0 +1,27 @@
+//! What the program does to gradients between the backward pass and the parameter update (unscaling, clipping) belongs
+//! to the update: no range says so, but nothing else can stand there.
+
+use trompe_trace::job::{HostEvent, Phase, StepSource, Steps};
+
+use crate::intern::Sites;
+
+/// Gives the events between the last backward event and the first of the optimizer, in each step, to the optimizer.
+pub(crate) fn settle(events: &mut [HostEvent], sites: &mut Sites, steps: &Steps) {
+    if steps.source != StepSource::Optimizer {
+        return;
+    }
+    for range in steps.boundaries.windows(2) {
+        let phase = |event: &HostEvent| sites.list[event.site as usize].phase;
+        let step = &events[range[0]..range[1]];
+        let Some(last) = step.iter().rposition(|event| phase(event) == Phase::Backward) else { continue };
+        let Some(update) = step[last..].iter().position(|event| phase(event) == Phase::Optimizer) else {
+            continue;
+        };
+        for event in &mut events[range[0] + last + 1..range[0] + last + update] {
+            let site = sites.list[event.site as usize].clone();
+            if site.phase == Phase::Forward {
+                event.site = sites.named(&site.operator, &site.scope, Phase::Optimizer);
+            }
+        }
+    }
+}
