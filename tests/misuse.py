@@ -115,7 +115,7 @@ def output_folder_unwritable(runner, folder):
     (folder / "file").write_text("")
     path = folder / "file" / "out"
     code, output = _run(runner, folder, ["python", "nvtx_steps.py"], out=path)
-    return _failed(code) + _said(output, str(path)) + _no_panic(output)
+    return _failed(code) + _said(output, str(path), "Not a directory") + _no_panic(output)
 
 
 @scenario
