@@ -240,7 +240,8 @@ pub(crate) fn refuse<S: Status>(api: ApiId) -> i32 {
     })
 }
 
-fn opaque_handle() -> Handle {
+/// A fresh handle of nothing in particular.
+pub(crate) fn opaque_handle() -> Handle {
     static OPAQUE: std::sync::Mutex<HandleTable<()>> = std::sync::Mutex::new(HandleTable::new(Kind::Opaque));
     OPAQUE.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(())
 }

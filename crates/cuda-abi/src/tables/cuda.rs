@@ -17,8 +17,9 @@ macro_rules! for_each_cuda {
                 symbol: Text, function: Out<u64>, version: i32, flags: u64,
             ) => entry_point::find_before_12;
             quiet cuGetExportTable(table: Out<u64>, id: Address) => entry_point::export_table;
-            accepted cuLogsRegisterCallback [2: handle];
-            accepted cuLogsUnregisterCallback;
+            // Called while a framework is loaded, so not recorded: a process that computes nothing leaves no record file.
+            quiet cuLogsRegisterCallback(callback: Address, argument: Address, handle: Out<u64>) => tool::register_log;
+            quiet cuLogsUnregisterCallback(handle: Address) => tool::unregister_log;
             recorded cuProfilerStart() => tool::profiler_start;
             recorded cuProfilerStop() => tool::profiler_stop;
 
