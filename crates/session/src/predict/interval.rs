@@ -15,8 +15,8 @@ use super::Simulation;
 use crate::SessionError;
 use crate::host_model::HostChoice;
 
-/// How much faster and slower the host of the real cluster may be than the one that recorded: assumed. A server
-/// processor needed 0.6 times the host time of a slow shared recording machine in one published comparison.
+/// How much faster and slower the host of the real cluster may be than the one that recorded: assumed, as server
+/// processors of neighbouring generations differ by about a third in the speed of one thread.
 const HOST_FACTORS: (f64, f64) = (0.7, 1.3);
 
 /// The share of real step times that the interval is meant to hold.
