@@ -9,6 +9,7 @@ or filled are checked, and computed values only where they are zero by nature.
     python operators.py lstm fft   # those whose name contains one of the words
 """
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -566,10 +567,8 @@ def nvml_queries():
         raise AssertionError("clock rate in MHz")
     # Sensors of a device that does not exist have no readings; NVML has an answer for that.
     for sensor in (torch.cuda.temperature, torch.cuda.power_draw):
-        try:
+        with contextlib.suppress(pynvml.NVMLError_NotSupported):
             sensor()
-        except pynvml.NVMLError_NotSupported:
-            pass
 
 
 @check
