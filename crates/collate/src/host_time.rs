@@ -44,7 +44,7 @@ fn pass_over_polls(events: &mut [HostEvent], keys: &[u64], rows: &[usize]) {
     for row in begin..=*last {
         let gap = std::mem::take(&mut events[row].gap);
         if keys[row] == 0 {
-            carried = carried + gap;
+            carried += gap;
         } else {
             events[row].gap = gap + std::mem::take(&mut carried);
         }

@@ -206,7 +206,9 @@ impl<'a> Interpreter<'_, 'a> {
                 let call = Library { symbol: self.symbol(*api), read: *read, written: *written };
                 let descriptor = classify::library(call, context);
                 let mut operation = library(*api, descriptor);
-                if !detail.is_empty() {
+                if detail.starts_with(&operation.name) {
+                    operation.short_name = short_name::brief(detail);
+                } else if !detail.is_empty() {
                     operation.short_name = format!("{} {}", operation.short_name, short_name::brief(detail));
                 }
                 (*stream, operation, false)

@@ -2,7 +2,7 @@
 //!
 //! A step may consist of several micro-batches: each stretch of forward work after backward or optimizer work is one.
 //! In each, the first operator that sees the input tells: an embedding's indices (batch × sequence), a convolution's
-//! or a linear layer's input (batch first). The sum over a step's micro-batches is what the step processes.
+//! or a linear layer's input. The sum over a step's micro-batches is what the step processes.
 
 use trompe_trace::job::{Phase, Steps};
 use trompe_trace::values::{Tensor, Value};
@@ -11,7 +11,7 @@ use crate::operator::{Frame, FrameKind, decode};
 
 /// What one micro-batch brings.
 struct Input {
-    samples: u64,
+    samples: Option<u64>,
     tokens: Option<u64>,
     from: String,
 }
@@ -34,7 +34,7 @@ pub(crate) fn fill(steps: &mut Steps, frames: &[Frame<'_>], rows: &[usize]) {
     let Some(first) = inputs.first() else { return };
     let batches = if inputs.len() > 1 { format!(", {} micro-batches", inputs.len()) } else { String::new() };
     steps.samples_from = Some(format!("{}{batches}", first.from));
-    steps.samples = Some(inputs.iter().map(|input| input.samples).sum());
+    steps.samples = inputs.iter().map(|input| input.samples).sum();
     steps.tokens = inputs.iter().map(|input| input.tokens).sum();
 }
 
@@ -51,14 +51,20 @@ fn input(frame: &Frame<'_>) -> Option<Input> {
     let shape = shape(tensor);
     let (samples, tokens) = match (frame.name, tensor.sizes.as_slice()) {
         // Positions and other look-ups without a batch do not tell.
-        ("aten::embedding", &[batch, sequence]) => (batch, Some(batch * sequence)),
+        ("aten::embedding", &[batch, sequence]) => (Some(batch), Some(batch * sequence)),
         ("aten::embedding", _) => return None,
-        ("aten::linear" | "aten::addmm", &[batch, _] | &[batch, _, _]) => (batch, None),
+        ("aten::linear" | "aten::addmm", &[batch, _]) => (Some(batch), None),
+        // Batch first or sequence first: the shape does not say.
+        ("aten::linear" | "aten::addmm", &[a, b, _]) => (None, Some(a * b)),
         ("aten::linear" | "aten::addmm", _) => return None,
-        ("aten::lstm" | "aten::gru" | "aten::_cudnn_rnn", &[steps, batch, _]) => (batch, Some(steps * batch)),
-        (_, sizes) => (*sizes.first()?, None),
+        ("aten::lstm" | "aten::gru" | "aten::_cudnn_rnn", &[a, b, _]) => (None, Some(a * b)),
+        (_, sizes) => (Some(*sizes.first()?), None),
     };
-    (samples > 0).then(|| Input { samples, tokens, from: format!("{what} {shape}") })
+    (samples != Some(0) && tokens != Some(0)).then(|| Input {
+        samples,
+        tokens,
+        from: format!("{what} {shape}"),
+    })
 }
 
 fn shape(tensor: &Tensor) -> String {

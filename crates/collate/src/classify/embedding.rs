@@ -55,7 +55,8 @@ fn gradient(kernel: &Kernel<'_, '_>, base: &str) -> Option<Embedding> {
         kernel.context.enclosing(&["aten::embedding_dense_backward", "aten::_embedding_bag_dense_backward"]);
     let shapes = call.as_ref().and_then(|call| {
         let (gradient, indices) = (call.tensor(0)?, call.tensor(1)?);
-        Some((indices.elements(), *gradient.sizes.last()?, u64::try_from(call.int(2)?).ok()?))
+        let rows = call.device_outputs().first().and_then(|table| table.sizes.first().copied());
+        Some((indices.elements(), *gradient.sizes.last()?, rows.unwrap_or(0)))
     });
     // `embedding_backward_feature_kernel(indices, gradient, table, int n, int64 stride, padding)`;
     // `compute_grad_weight(indices, gradient, offsets, int64 numel, int64 stride, …)`.

@@ -115,9 +115,10 @@ fn group(kernel: &Kernel<'_, '_>, base: &str) -> Option<Normalization> {
         _ if base.starts_with("GroupNormBackward") => Direction::Backward,
         _ if base.starts_with("ComputeInternalGradients") => Direction::Backward,
         _ if base.starts_with("GammaBeta") => Direction::WeightGradient,
-        "ComputeFusedParamsCUDAKernel"
-        | "ComputeBackwardFusedParamsCUDAKernel"
-        | "Compute1dBackwardFusedParamsCUDAKernel" => Direction::Backward,
+        "ComputeFusedParamsCUDAKernel" => Direction::Forward,
+        "ComputeBackwardFusedParamsCUDAKernel" | "Compute1dBackwardFusedParamsCUDAKernel" => {
+            Direction::Backward
+        }
         _ => return None,
     };
     let call = kernel.context.call()?;

@@ -100,7 +100,7 @@ fn cub(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
     } else {
         whole
     };
-    let outputs = call.device_outputs().first().map_or(1, |tensor| tensor.elements());
+    let outputs = call.device_outputs().first().map_or(1, |tensor| tensor.elements().max(1));
     let work = work(inputs * dtype.size(), outputs * dtype.size(), inputs);
     Some(Descriptor::Reduction(Reduction { inputs, outputs, dtype, work }))
 }

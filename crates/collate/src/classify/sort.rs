@@ -5,6 +5,7 @@ use trompe_trace::descriptor::{Descriptor, Sort};
 
 use super::{Kernel, work};
 use crate::kernel::types;
+use crate::operator::product;
 
 /// How one kernel passes over its data.
 #[derive(Clone, Copy)]
@@ -29,12 +30,17 @@ pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
     });
     let dtype = input.and_then(|(_, dtype)| dtype).or(dtype).unwrap_or(DType::I64);
     let geometry = kernel.blocks() * u64::from(kernel.threads()) * 16;
-    // `DeviceRadixSortOnesweepKernel(…, int items, …)`; ATen's own kernels take a `TensorInfo` first.
+    // `DeviceRadixSortOnesweepKernel(…, int items, …)`; `…SortKVInPlace(keys, slices, slice size, …)`;
+    // `gatherTopK(input, slice size, k, largest, slices, …)`.
+    let count = |index| kernel.parameters.count_at(index);
+    let slices = |a, b| count(a).zip(count(b)).and_then(|(a, b)| product(&[a, b]));
     let exact = match kernel.name.base.as_str() {
-        "DeviceRadixSortOnesweepKernel" => kernel.parameters.count_at(8),
-        _ => kernel.parameters.tensor_elements(0),
+        "DeviceRadixSortOnesweepKernel" => count(8),
+        base if base.ends_with("SortKVInPlace") => slices(1, 2),
+        "gatherTopK" => slices(1, 4),
+        _ => None,
     };
-    let elements = exact.or(input.map(|(n, _)| n)).unwrap_or(geometry);
+    let elements = exact.filter(|n| *n > 0).or(input.map(|(n, _)| n)).unwrap_or(geometry);
     // Pairs of a key and an 8-byte index are the rule in ATen.
     let pairs = kernel.name.full.contains("KV")
         || kernel.name.base.contains("RadixSort")
@@ -72,6 +78,7 @@ fn pass(base: &str, full: &str) -> Option<Pass> {
         return Some(Pass::Small);
     }
     if any(&[
+        "gatherTopK",
         "Histogram",
         "Upsweep",
         "gatherKthValue",
@@ -87,7 +94,6 @@ fn pass(base: &str, full: &str) -> Option<Pass> {
         "MergeSort",
         "SortKV",
         "sort_postprocess",
-        "gatherTopK",
         "DeviceScan",
         "DeviceSelect",
         "UniqueByKey",
