@@ -123,7 +123,7 @@ fn interrupted(body: &str, group: bool, signal: &str) -> (Stage, Ran) {
     let mut command = stage.command(&["run", "--", "python"]);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).process_group(0);
     let child = command.spawn().unwrap();
-    for _ in 0..400 {
+    for _ in 0..2400 {
         if stage.path("work/ready").exists() {
             break;
         }
