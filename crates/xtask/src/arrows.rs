@@ -12,6 +12,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("hardware", &["base"]),
     ("trace", &["base"]),
     ("fatbin", &["base"]),
+    ("rendezvous", &["base"]),
     // Models.
     ("collate", &["base", "trace"]),
     ("estimate", &["base", "trace", "hardware"]),
@@ -27,8 +28,8 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     (
         "session",
         &[
-            "base", "cluster", "collate", "engine", "estimate", "fatbin", "hardware", "interop", "report",
-            "results", "trace",
+            "base", "cluster", "collate", "engine", "estimate", "fatbin", "hardware", "interop", "rendezvous",
+            "report", "results", "trace",
         ],
     ),
     ("cli", &["session", "report", "results"]),

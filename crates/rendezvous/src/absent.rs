@@ -1,0 +1,149 @@
+//! What the store says for ranks that do not exist.
+//!
+//! Three rules, applied to keys that nobody has set:
+//! - A *unique id of a communicator* is not asked for but made from its key, so all members get the same one whoever
+//!   of them exists, and it is the same in every run.
+//! - A key that ends in the number of an absent rank has the value that the rank *standing in* for it has set: the
+//!   nearest existing one below, or else the first.
+//! - For anything else the store waits for the existing ranks to set it, and only when nothing moves any more takes
+//!   it as set by an absent one (see [`crate::state`]).
+
+use std::collections::BTreeSet;
+
+use trompe_base::{Rank, RankPattern, UniqueId};
+
+/// The ranks of a job: all of them, and those that exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranks {
+    size: u32,
+    present: BTreeSet<u32>,
+}
+
+impl Ranks {
+    /// `present` of `size` ranks exist; numbers that are not ranks are left out.
+    #[must_use]
+    pub fn new(size: u32, present: &[Rank]) -> Self {
+        Self { size, present: present.iter().map(|rank| rank.0).filter(|rank| *rank < size).collect() }
+    }
+
+    /// Number of ranks of the job.
+    #[must_use]
+    pub const fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// How many exist.
+    #[must_use]
+    pub fn present(&self) -> u32 {
+        self.present.len() as u32
+    }
+
+    /// How many do not.
+    #[must_use]
+    pub fn absent(&self) -> u32 {
+        self.size - self.present()
+    }
+
+    /// The existing rank that stands in for an absent one; `None` for one that exists or is no rank.
+    #[must_use]
+    pub fn stand_in(&self, rank: u32) -> Option<u32> {
+        if rank >= self.size || self.present.contains(&rank) {
+            return None;
+        }
+        self.present.range(..rank).next_back().or_else(|| self.present.first()).copied()
+    }
+}
+
+/// Whether the value of a key is the unique id of a communicator.
+///
+/// The names are those of PyTorch: `nccl_storekey_…` and `UniqueNCCLID:…`, or only a number below the prefix of the
+/// device type in older ones.
+pub(crate) fn is_unique_id(key: &[u8]) -> bool {
+    let contains = |text: &[u8]| key.windows(text.len()).any(|part| part == text);
+    let number_below = |prefix: &[u8]| {
+        let at = key.windows(prefix.len()).rposition(|part| part == prefix);
+        at.is_some_and(|at| {
+            let rest = &key[at + prefix.len()..];
+            !rest.is_empty() && rest.iter().all(u8::is_ascii_digit)
+        })
+    };
+    contains(b"nccl_storekey") || contains(b"UniqueNCCLID") || number_below(b"/cuda//")
+}
+
+/// Name under which the members of a group are told, below the prefix of the group.
+pub const MEMBERS_KEY: &str = "trompe_members";
+
+/// The keys under which the members of the communicator of `key` may have been told, most specific first.
+pub(crate) fn members_keys(key: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    let ends = (0..key.len()).rev().filter(|at| key[*at] == b'/');
+    ends.map(|at| [&key[..=at], MEMBERS_KEY.as_bytes()].concat())
+}
+
+/// The unique id for a key and the members that were told for it (ranks as text with commas between).
+pub(crate) fn unique_id(key: &[u8], members: Option<&[u8]>) -> Vec<u8> {
+    let members = members.and_then(|text| std::str::from_utf8(text).ok()).and_then(|text| {
+        let ranks: Result<Vec<u32>, _> = text.split(',').map(str::parse).collect();
+        RankPattern::of(&ranks.ok()?)
+    });
+    UniqueId::new(key, members).to_bytes().to_vec()
+}
+
+/// The key that the stand-in of an absent rank uses where `key` names that rank: its last number, replaced.
+pub(crate) fn mirrored(ranks: &Ranks, key: &[u8]) -> Option<Vec<u8>> {
+    let end = key.iter().rposition(u8::is_ascii_digit)? + 1;
+    let begin = key[..end].iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |at| at + 1);
+    let rank = std::str::from_utf8(&key[begin..end]).ok()?.parse().ok()?;
+    let stand_in = ranks.stand_in(rank)?.to_string();
+    Some([&key[..begin], stand_in.as_bytes(), &key[end..]].concat())
+}
+
+/// Whether a number counts ranks that have come to one point: absent ones are always there.
+pub(crate) fn counts_ranks(key: &[u8]) -> bool {
+    let contains = |text: &[u8]| key.windows(text.len()).any(|part| part == text);
+    [b"barrier".as_slice(), b"num_members", b"worker_count"].into_iter().any(contains)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranks() -> Ranks {
+        Ranks::new(64, &[Rank(0), Rank(5), Rank(63), Rank(64)])
+    }
+
+    #[test]
+    fn absent_ranks_have_a_stand_in() {
+        let check = |rank, expect| assert_eq!(ranks().stand_in(rank), expect);
+        check(0, None);
+        check(3, Some(0));
+        check(62, Some(5));
+        check(63, None);
+        check(64, None);
+        assert_eq!(Ranks::new(8, &[Rank(5)]).stand_in(2), Some(5));
+        assert_eq!((ranks().present(), ranks().absent()), (3, 61));
+    }
+
+    #[test]
+    fn keys_of_absent_ranks_are_mirrored() {
+        let check = |key: &str, expect: Option<&str>| {
+            let found = mirrored(&ranks(), key.as_bytes());
+            assert_eq!(found.as_deref(), expect.map(str::as_bytes), "{key}");
+        };
+        check("/default_pg/0//rank7", Some("/default_pg/0//rank5"));
+        check("/addr/2/ip", Some("/addr/0/ip"));
+        check("/addr/5", None);
+        check("/addr/100", None);
+        check("/addr", None);
+        check("7", Some("5"));
+    }
+
+    #[test]
+    fn unique_ids_are_told_from_other_keys() {
+        let check = |key: &str, expect| assert_eq!(is_unique_id(key.as_bytes()), expect, "{key}");
+        check("/default_pg/0//cuda//0/nccl_storekey_0_0", true);
+        check("/default_pg/0//cuda//UniqueNCCLID:1", true);
+        check("/default_pg/0//cuda//3", true);
+        check("/default_pg/0//cuda//3/x", false);
+        check("/default_pg/0//cpu//0/0", false);
+    }
+}
