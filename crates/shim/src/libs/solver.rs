@@ -36,9 +36,9 @@ arguments! {
 }
 
 /// A call's name with those of its arguments that are numbers.
-pub(super) fn text(call: &Call<'_>, numbers: [Option<i64>; 5]) -> String {
+pub(in crate::libs) fn text(call: &Call<'_>, numbers: &[Option<i64>]) -> String {
     let mut text = tables::row(call.api).1.symbol.to_owned();
-    for number in numbers.into_iter().flatten() {
+    for number in numbers.iter().flatten() {
         text.push_str(&format!(" {number}"));
     }
     text
@@ -89,6 +89,6 @@ pub(crate) fn run<A: Argument, B: Argument, C: Argument, D: Argument, E: Argumen
     d: D,
     e: E,
 ) -> Outcome {
-    let text = text(call, [a.number(), b.number(), c.number(), d.number(), e.number()]);
+    let text = text(call, &[a.number(), b.number(), c.number(), d.number(), e.number()]);
     on_stream(call, handle, &text)
 }

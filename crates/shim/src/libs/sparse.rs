@@ -117,7 +117,7 @@ pub(crate) fn product_step(
     };
     let [a, b] = shapes;
     let numbers = [a.rows, a.columns, a.entries, b.columns, b.entries].map(Some);
-    let text = text(call, numbers);
+    let text = text(call, &numbers);
     on_stream(call, handle, &text)
 }
 
@@ -132,12 +132,12 @@ pub(crate) fn run<A: Argument, B: Argument, C: Argument, D: Argument, E: Argumen
     d: D,
     e: E,
 ) -> Outcome {
-    let text = text(call, [a.number(), b.number(), c.number(), d.number(), e.number()]);
+    let text = text(call, &[a.number(), b.number(), c.number(), d.number(), e.number()]);
     on_stream(call, handle, &text)
 }
 
 /// A computation: its name.
 pub(crate) fn on_handle(call: &mut Call<'_>, handle: u64) -> Outcome {
-    let text = text(call, [None; 5]);
+    let text = text(call, &[]);
     on_stream(call, handle, &text)
 }
