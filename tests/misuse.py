@@ -133,6 +133,26 @@ def output_folder_exists(runner, folder):
 
 
 @scenario
+def static_cuda_runtime(runner, folder):
+    """A statically linked runtime asks the driver for undocumented tables; its library is named."""
+    source, library = folder / "extension.c", folder / "extension.so"
+    source.write_text(
+        "#include <dlfcn.h>\n"
+        "int start(void) {\n"
+        '    int (*init)(unsigned) = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuInit");\n'
+        '    int (*table)(const void **, const void *) = dlsym(RTLD_DEFAULT, "cuGetExportTable");\n'
+        "    const void *found = 0;\n"
+        '    return init(0) || table(&found, "0123456789abcdef");\n'
+        "}\n"
+    )
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    job = f"import torch, ctypes; torch.zeros(1).cuda(); ctypes.CDLL({str(library)!r}).start(); print('done')"
+    _, output = _run(runner, folder, ["python", "-c", job])
+    said = _said(output, "done", f"`{library}` contains the CUDA runtime statically", "-cudart shared")
+    return said + _no_panic(output)
+
+
+@scenario
 def disk_full(runner, folder):
     """The trace does not fit on the disk: the job still ends as it would, and it is said."""
     mount = folder / "small"

@@ -14,6 +14,7 @@
 
 mod atfork;
 mod backing;
+mod caller;
 mod clock;
 mod common;
 mod cuda;

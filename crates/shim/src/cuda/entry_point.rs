@@ -3,6 +3,7 @@
 use trompe_cuda_abi::pointer::{Out, Text};
 use trompe_cuda_abi::runtime::RuntimeError;
 
+use crate::caller;
 use crate::common::Outcome;
 use crate::cudart::entry_point::driver_function;
 use crate::door::Call;
@@ -46,10 +47,13 @@ pub(crate) fn find_before_12(
 pub(crate) fn export_table(_: &mut Call<'_>, table: Out<u64>, _: u64) -> Outcome {
     static SAID: std::sync::Once = std::sync::Once::new();
     SAID.call_once(|| {
+        let library = caller::library().unwrap_or_else(|| "an extension".to_owned());
         say(
             Level::Warning,
-            "an extension contains the CUDA runtime statically (it asked for `cuGetExportTable`), which cannot be \
-             emulated; build it with `-cudart shared`",
+            &format!(
+                "`{library}` contains the CUDA runtime statically (it asked for `cuGetExportTable`), which cannot be \
+                 emulated; build it with `-cudart shared`"
+            ),
         );
     });
     table.write_if_given(0);
