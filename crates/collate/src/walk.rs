@@ -146,7 +146,11 @@ pub(crate) fn walk<'a>(trace: &'a WorkerTrace, names: &Names<'a>) -> Walk<'a> {
     let workers: BTreeSet<u32> = entries.iter().filter(|e| enqueues(&e.record)).map(|e| e.thread).collect();
     let mut walker = Walker {
         names,
-        cursor: entries.iter().find(|e| workers.contains(&e.thread)).map_or(0, |e| e.stamp.begin),
+        // A record without a time (zero) is no begin: the clock counts from the machine's start.
+        cursor: entries
+            .iter()
+            .find(|e| e.stamp.begin > 0 && workers.contains(&e.thread))
+            .map_or(0, |e| e.stamp.begin),
         ..Walker::new(names)
     };
     for entry in entries {
