@@ -232,6 +232,16 @@ impl<B: Backing> Memory<B> {
         end <= DEVICE_BASE || address >= VIRTUAL_END
     }
 
+    /// Whether `bytes` from `address` are memory that this bookkeeping knows to be there: device memory, or host memory
+    /// that is pinned, registered or managed.
+    #[must_use]
+    pub fn is_known(&self, address: u64, bytes: u64) -> bool {
+        if (DEVICE_BASE..VIRTUAL_END).contains(&address) {
+            return self.is_accessible(address, bytes);
+        }
+        self.block_at(address).is_some_and(|(start, block)| bytes <= block.bytes - (address - start))
+    }
+
     /// Free and total bytes of a device, as `cudaMemGetInfo` gives them.
     #[must_use]
     pub fn info(&self, device: DeviceIndex) -> Option<(u64, u64)> {

@@ -309,3 +309,39 @@ impl Status for NoStatus {
         std::num::NonZeroI32::MIN
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use trompe_cuda_abi::runtime::RuntimeError;
+    use trompe_cuda_abi::tables::cudart::Symbol;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_the_librarys_own_code() {
+        let api = Symbol::cudaMalloc.id();
+        let code = enter::<RuntimeError, RuntimeError>(api, |_| panic!("on purpose"));
+        assert_eq!(code, 999);
+        assert_eq!(enter_quiet::<RuntimeError, RuntimeError>(api, |_| panic!("on purpose")), 999);
+        assert_eq!(enter_value::<u64>(api, |_| panic!("on purpose")), 0);
+        let code = enter::<RuntimeError, RuntimeError>(api, |call| {
+            assert_eq!(call.thread.depth.get(), 1, "the door was closed after each panic");
+            Ok(())
+        });
+        assert_eq!(code, 0);
+    }
+
+    #[test]
+    fn an_accepted_call_sets_its_out_parameters() {
+        let (mut size, mut count, mut handle) = (7u64, 7i32, 0u64);
+        let places = [
+            (&raw mut size as u64, Action::ZeroUsize),
+            (&raw mut count as u64, Action::OneI32),
+            (&raw mut handle as u64, Action::Handle),
+            (0, Action::ZeroI32),
+        ];
+        assert_eq!(accept(Symbol::cudaMemAdvise.id(), [0; 4], &places), 0);
+        assert_eq!((size, count), (0, 1));
+        assert_ne!(handle, 0);
+    }
+}

@@ -11,10 +11,10 @@ use std::sync::{Mutex, PoisonError};
 
 use trompe_trace::record::{MarkerKind, NameTable, Record, Stamp};
 
-use crate::process::machine;
-use crate::thread::Thread;
-use crate::sink::{self, Frame};
 use crate::clock;
+use crate::process::machine;
+use crate::sink::{self, Frame};
+use crate::thread::Thread;
 
 /// Version of these functions.
 const VERSION: u32 = 1;

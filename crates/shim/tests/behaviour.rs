@@ -119,9 +119,10 @@ fn a_graph_repeats_its_small_copies_and_keeps_user_objects() {
     unsafe {
         let stream = made(|out| cudaStreamCreateWithFlags(out, 1));
         let place = made(|out| cudaMalloc(out, 4096));
-        let source = Box::new([1u8, 2, 3, 4]);
+        let source = made(|out| cudaHostAlloc(out, 4, 0));
+        (source as *mut [u8; 4]).write([1, 2, 3, 4]);
         assert_eq!(cudaStreamBeginCapture(stream, 2), 0);
-        assert_eq!(cudaMemcpyAsync(place, source.as_ptr() as u64, 4, 1, stream), 0);
+        assert_eq!(cudaMemcpyAsync(place, source, 4, 1, stream), 0);
         assert_eq!(cudaMemsetAsync(place + 4, 7, 2, stream), 0);
         let graph = made(|out| cudaStreamEndCapture(stream, out));
         assert_eq!(read::<6>(place), [0; 6], "nothing ran while it was captured");
@@ -135,6 +136,8 @@ fn a_graph_repeats_its_small_copies_and_keeps_user_objects() {
         assert_eq!(DESTROYED.load(Ordering::SeqCst), 0);
         assert_eq!(cudaGraphLaunch(executable, stream), 0);
         assert_eq!(read::<6>(place), [1, 2, 3, 4, 7, 7]);
+        assert_eq!((cudaFreeHost(source), cudaFree(place)), (0, 0));
+        assert_eq!(cudaGraphLaunch(executable, stream), 0, "what is gone is left alone");
         assert_eq!(cudaGraphExecDestroy(executable), 0);
         assert_eq!(DESTROYED.load(Ordering::SeqCst), 1, "the last reference calls the destructor");
         assert_eq!(cudaGraphLaunch(executable, stream), 400);

@@ -180,8 +180,17 @@ pub(crate) fn launch(call: &mut Call<'_>, executable: Address, stream: Address) 
     let mut calls = Vec::new();
     for effect in effects {
         match effect {
-            Effect::Copy { to, from, bytes } => copy::perform(machine_ref, to, from, bytes),
-            Effect::Fill { to, pattern, count } => fill::perform(machine_ref, to, &pattern, count),
+            // Memory may have gone since the capture; pageable memory is the program's, so nobody knows.
+            Effect::Copy { to, from, bytes } => {
+                if machine_ref.memory.is_known(to, bytes) && machine_ref.memory.is_known(from, bytes) {
+                    copy::perform(machine_ref, to, from, bytes);
+                }
+            }
+            Effect::Fill { to, pattern, count } => {
+                if machine_ref.memory.is_known(to, count * pattern.len() as u64) {
+                    fill::perform(machine_ref, to, &pattern, count);
+                }
+            }
             Effect::Host { function, argument } => calls.push((function, argument)),
         }
     }
@@ -209,7 +218,7 @@ pub(crate) fn retain_user_object(
     flags: u32,
 ) -> Outcome {
     const MOVE: u32 = 1;
-    let objects = vec![object; count as usize];
+    let objects = user_object::references(object, count)?;
     let mut machine = call.machine();
     machine.graphs.graph_mut(graph)?.retained.extend(&objects);
     drop(machine);

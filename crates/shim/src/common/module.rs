@@ -15,6 +15,8 @@ use crate::failure::Failure;
 /// First word of a fat binary and of its wrapper.
 const FATBIN_MAGIC: u32 = 0xba55_ed50;
 const FATBIN_WRAPPER_MAGIC: u32 = 0x4662_43b1;
+/// A cubin that says it is larger than this is damaged.
+const LARGEST_IMAGE: u64 = 1 << 30;
 /// PTX text longer than this is not looked at.
 const LONGEST_PTX: usize = 64 << 20;
 
@@ -49,7 +51,8 @@ fn read_image(image: Address) -> Result<Module, Failure> {
         // What the fat binary holds is compressed for several devices; its kernels are taken by name.
         FATBIN_MAGIC | FATBIN_WRAPPER_MAGIC => return Ok(Module::default()),
         word if word.to_le_bytes() == *b"\x7fELF" => {
-            let size = cubin::image_size(&bytes(64)?).ok_or(RuntimeError::INVALID_KERNEL_IMAGE)?;
+            let size = cubin::image_size(&bytes(64)?).filter(|&size| size <= LARGEST_IMAGE);
+            let size = size.ok_or(RuntimeError::INVALID_KERNEL_IMAGE)?;
             let content = bytes(size as usize)?;
             let kernels = cubin::kernels(&content).map_err(|_| RuntimeError::INVALID_KERNEL_IMAGE)?;
             let kernels = kernels.into_iter().map(|(name, info)| (name.to_owned(), Arc::new(info))).collect();

@@ -40,13 +40,24 @@ pub(crate) fn create(
 /// `cudaUserObjectRelease`, `cuUserObjectRelease`.
 pub(crate) fn release(_: &mut Call<'_>, object: Address, count: u32) -> Outcome {
     objects().get(object)?;
-    release_all(&vec![object; count as usize]);
+    release_all(&references(object, count)?);
     Ok(())
+}
+
+/// As many references to one object.
+///
+/// # Errors
+/// When there are more of them than a program has.
+pub(crate) fn references(object: Address, count: u32) -> Result<Vec<u64>, Failure> {
+    const MOST: u32 = 1 << 20;
+    if count > MOST { Err(Failure::InvalidValue) } else { Ok(vec![object; count as usize]) }
 }
 
 /// `cudaUserObjectRetain`, `cuUserObjectRetain`.
 pub(crate) fn retain(_: &mut Call<'_>, object: Address, count: u32) -> Outcome {
-    objects().get_mut(object)?.references += count;
+    let mut objects = objects();
+    let object = objects.get_mut(object)?;
+    object.references = object.references.checked_add(count).ok_or(Failure::InvalidValue)?;
     Ok(())
 }
 
