@@ -24,7 +24,7 @@ pub use device::{Architecture, Compute, DeviceSheet, Interconnect, Memory, Peaks
 pub use emulated::{EmulatedNode, EmulatedNodeError, PciAddress, SoftwareVersions};
 pub use host::{ApiCosts, HostSheet};
 pub use link::{LinkKind, LinkSheet};
-pub use node::{ClusterSheet, NodeSheet};
+pub use node::{ClusterSheet, NetworkKind, NodeSheet, Topology};
 pub use unit::{BytesPerSecond, FlopsPerSecond, Hertz, Watts};
 
 #[cfg(feature = "loader")]

@@ -27,6 +27,32 @@ pub struct NodeSheet {
     pub nic: LinkSheet,
     /// How many network adapters.
     pub nic_count: u32,
+    /// Which devices `peer` joins, where that is not all with all.
+    #[serde(default)]
+    pub topology: Topology,
+}
+
+/// Which devices of a node are joined by NVLink without switches; empty: all with all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Topology {
+    /// Devices are joined in groups of this many, in order; groups reach each other over PCIe.
+    #[serde(default)]
+    pub island: Option<u32>,
+    /// Number of links between each two devices: rows of a matrix, separated by `;`.
+    #[serde(default)]
+    pub links: Option<String>,
+}
+
+/// How the network between nodes is cabled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkKind {
+    /// All adapters of a node share their first switches; oversubscription bounds all traffic between nodes.
+    #[default]
+    FatTree,
+    /// Adapter `i` of every node meets on rail `i`, below the oversubscribed level.
+    RailOptimised,
 }
 
 /// Equal nodes behind one network.
@@ -41,6 +67,9 @@ pub struct ClusterSheet {
     pub node_count: u32,
     /// Bandwidth into the network over bandwidth across it; 1 for a full fat tree.
     pub oversubscription: f64,
+    /// How the network is cabled.
+    #[serde(default)]
+    pub network: NetworkKind,
 }
 
 impl ClusterSheet {

@@ -38,6 +38,8 @@ fn the_catalogue_has_all_devices_and_nodes() {
     let catalogue = Catalogue::builtin();
     assert_eq!(catalogue.devices(), DEVICES);
     let nodes = [
+        "a100-pcie-pairs",
+        "a40-pairs",
         "dgx-a100",
         "dgx-b200",
         "dgx-h100",

@@ -16,7 +16,8 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     // Models.
     ("collate", &["base", "trace"]),
     ("estimate", &["base", "trace", "hardware"]),
-    ("cluster", &["base", "engine", "trace", "hardware", "estimate", "results"]),
+    ("network", &["base", "engine", "hardware"]),
+    ("cluster", &["base", "engine", "trace", "hardware", "estimate", "network", "results"]),
     ("npu", &["base", "engine", "hardware", "estimate", "results"]),
     ("interop", &["base", "trace", "results"]),
     ("report", &["base", "results"]),

@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use super::cited::{Provenance, plain};
 use super::schema::Kind;
 use super::{Counts, HardwareError};
-use crate::{ClusterSheet, DeviceSheet, HostSheet, NodeSheet};
+use crate::{ClusterSheet, DeviceSheet, HostSheet, NetworkKind, NodeSheet};
 
 static SHEETS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/sheets");
 
@@ -206,6 +206,7 @@ impl Catalogue {
             node,
             node_count,
             oversubscription: 1.0,
+            network: NetworkKind::default(),
         };
         match (sheet.kind, counts) {
             (Kind::Host, _) => Err(sheet.is_not(Kind::Device)),

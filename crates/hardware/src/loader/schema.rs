@@ -85,8 +85,10 @@ impl Kind {
         match self {
             Self::Device => &["name", "marketing_name", "home"],
             Self::Host => &["name", "processor"],
-            Self::Node => &["name", "device", "host", "peer.kind", "host_link.kind", "nic.kind"],
-            Self::Cluster => &["name", "node"],
+            Self::Node => {
+                &["name", "device", "host", "peer.kind", "host_link.kind", "nic.kind", "topology.links"]
+            }
+            Self::Cluster => &["name", "node", "network"],
         }
     }
 }
@@ -170,6 +172,7 @@ const NODE: &[(&str, Dimension)] = &[
     ("host_link.latency", D::Duration),
     ("nic.bandwidth", D::BytesPerSecond),
     ("nic.latency", D::Duration),
+    ("topology.island", D::Count),
 ];
 
 const CLUSTER: &[(&str, Dimension)] = &[("node_count", D::Count), ("oversubscription", D::Ratio)];

@@ -1,0 +1,200 @@
+//! Fitted constants: what each algorithm and protocol really costs, per kind of fabric.
+//!
+//! The built-in ones (`constants/fitted.toml`) name the measurements they come from; the example `collectives` makes
+//! them anew. A user's own may be laid beside them ([`Constants::parse`]).
+
+use serde::{Deserialize, Serialize};
+
+use crate::operation::Operation;
+use crate::tuner::{Algorithm, Generation, Protocol};
+
+/// All constants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constants {
+    /// Inside nodes, one entry per kind of fabric.
+    #[serde(rename = "fabric")]
+    pub fabrics: Vec<FabricConstants>,
+    /// Between nodes.
+    pub network: NetworkConstants,
+}
+
+/// How devices of a node are joined, as far as constants differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Carrier {
+    /// NVLink through switches.
+    Switched,
+    /// NVLink from device to device.
+    Linked,
+    /// PCIe.
+    Pcie,
+}
+
+/// Constants of one kind of fabric inside a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FabricConstants {
+    /// Generation of the devices.
+    pub generation: Generation,
+    /// How they are joined.
+    pub carrier: Carrier,
+    /// Nominal ring rate of the measured machines in GB/s; other rates scale the bytes' share of a time.
+    pub nominal: f64,
+    /// Where the numbers come from.
+    pub source: String,
+    /// Rate at a number of ranks over that of two, where a tree of switches shares links: `[ranks, share]`, ascending.
+    #[serde(default)]
+    pub shares: Vec<(u32, f64)>,
+    /// The terms.
+    #[serde(rename = "term")]
+    pub terms: Vec<Term>,
+}
+
+/// Cost of one operation by one algorithm and protocol:
+/// `base + step · steps + wire / bandwidth + own / own_bandwidth` with the counts of [`crate::Features`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Term {
+    /// Operation.
+    pub operation: Operation,
+    /// Algorithm.
+    pub algorithm: Algorithm,
+    /// Protocol.
+    pub protocol: Protocol,
+    /// Microseconds per operation.
+    pub base: f64,
+    /// Microseconds per step inside a node.
+    pub step: f64,
+    /// Microseconds per GB on the links of a device.
+    pub wire: f64,
+    /// Microseconds per GB of a rank's own part.
+    pub own: f64,
+    /// Measured over predicted time at the 10th percentile of the fitted rows.
+    pub low: f64,
+    /// The same at the 90th.
+    pub high: f64,
+    /// Fitted rows.
+    pub rows: u32,
+}
+
+/// Constants of the network between nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkConstants {
+    /// Where the numbers come from.
+    pub source: String,
+    /// Share of the adapters' rate that rings reach.
+    pub ring: f64,
+    /// The same for trees.
+    pub tree: f64,
+    /// The same for all-to-all.
+    pub all_to_all: f64,
+    /// The same for a single message.
+    pub message: f64,
+    /// Measured over predicted time at the 10th percentile of rows across nodes.
+    pub low: f64,
+    /// The same at the 90th.
+    pub high: f64,
+}
+
+/// Why constants cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConstantsError {
+    /// Not such a file.
+    #[error("cannot read the constants: {0}; compare with `constants/fitted.toml`")]
+    Syntax(#[from] toml::de::Error),
+    /// A number that no machine has.
+    #[error(
+        "{name} of {operation:?} by {algorithm:?} with {protocol:?} is {value}; it must be finite and not negative"
+    )]
+    Value {
+        /// Which.
+        name: &'static str,
+        /// The number.
+        value: f64,
+        /// Operation of the term.
+        operation: Operation,
+        /// Algorithm of the term.
+        algorithm: Algorithm,
+        /// Protocol of the term.
+        protocol: Protocol,
+    },
+}
+
+impl Constants {
+    /// The constants that are part of this build.
+    ///
+    /// # Panics
+    /// When the built-in file is damaged, which the crate's tests rule out.
+    #[must_use]
+    pub fn builtin() -> Self {
+        Self::parse(include_str!("../constants/fitted.toml")).expect("the built-in constants are tested")
+    }
+
+    /// Reads constants from the text of a TOML file.
+    ///
+    /// # Errors
+    /// When the text is not of this form or has impossible numbers.
+    pub fn parse(text: &str) -> Result<Self, ConstantsError> {
+        let constants: Self = toml::from_str(text)?;
+        for term in constants.fabrics.iter().flat_map(|fabric| &fabric.terms) {
+            let numbers = [
+                ("base", term.base),
+                ("step", term.step),
+                ("wire", term.wire),
+                ("own", term.own),
+                ("low", term.low),
+                ("high", term.high),
+            ];
+            for (name, value) in numbers {
+                if !value.is_finite() || value < 0.0 {
+                    let Term { operation, algorithm, protocol, .. } = *term;
+                    return Err(ConstantsError::Value { name, value, operation, algorithm, protocol });
+                }
+            }
+        }
+        Ok(constants)
+    }
+
+    /// The constants as the text of a TOML file.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("plain data has a TOML form")
+    }
+
+    /// The constants for a kind of fabric: its own, else those of the nearest generation joined in the same way.
+    #[must_use]
+    pub fn find(&self, generation: Generation, carrier: Carrier) -> Option<&FabricConstants> {
+        let distance = |fabric: &&FabricConstants| (fabric.generation as i32 - generation as i32).abs();
+        self.fabrics.iter().filter(|fabric| fabric.carrier == carrier).min_by_key(distance)
+    }
+}
+
+impl FabricConstants {
+    /// The term of a choice.
+    #[must_use]
+    pub fn term(&self, operation: Operation, algorithm: Algorithm, protocol: Protocol) -> Option<&Term> {
+        let wanted = |term: &&Term| {
+            term.operation == operation && term.algorithm == algorithm && term.protocol == protocol
+        };
+        self.terms.iter().find(wanted)
+    }
+
+    /// Rate at `ranks` ranks over that of two: interpolated in the logarithms, kept beyond the ends.
+    #[must_use]
+    pub fn share(&self, ranks: u32) -> f64 {
+        let (Some(first), Some(last)) = (self.shares.first(), self.shares.last()) else { return 1.0 };
+        if ranks <= first.0 {
+            return first.1;
+        }
+        if ranks >= last.0 {
+            return last.1;
+        }
+        let above = self.shares.iter().position(|&(at, _)| at >= ranks).expect("the last is above");
+        let ((x0, y0), (x1, y1)) = (self.shares[above - 1], self.shares[above]);
+        let log = |x: u32| f64::from(x).ln();
+        let along = (log(ranks) - log(x0)) / (log(x1) - log(x0));
+        (y0.ln() + along * (y1.ln() - y0.ln())).exp()
+    }
+}

@@ -1,0 +1,229 @@
+//! The price of an operation: NCCL's choice, paid at fitted cost.
+
+use trompe_base::{Bytes, Duration};
+use trompe_hardware::ClusterSheet;
+
+use crate::constants::{Carrier, Constants, FabricConstants, Term};
+use crate::fabric::Fabric;
+use crate::features::Features;
+use crate::operation::Operation;
+use crate::placement::Placement;
+use crate::tuner::{self, Algorithm, Choice, Communicator, Protocol};
+
+/// Prices operations on one fabric.
+#[derive(Clone, Debug)]
+pub struct NetworkModel {
+    fabric: Fabric,
+    constants: Constants,
+}
+
+/// A price and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The expected time, from the last rank's arrival to the end on every rank.
+    pub time: Duration,
+    /// The lower end of the interval, from the fit's residuals.
+    pub low: Duration,
+    /// The upper end.
+    pub high: Duration,
+    /// Which algorithm and protocol.
+    pub choice: Choice,
+    /// How many channels, each one block on a multiprocessor.
+    pub channels: u32,
+    /// What the price rests on.
+    pub method: Method,
+}
+
+/// What a price rests on, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
+    /// Constants fitted to this kind of fabric.
+    Fitted,
+    /// Constants fitted to another kind of fabric or another algorithm, scaled by nominal rates.
+    Scaled,
+    /// NCCL's own estimate, for want of measurements.
+    Tuner,
+}
+
+/// How far a price may be off that rests on less than its own measurements: assumed, from the spread between public
+/// systems of one class (16 to 28 % between three A100 sources, a factor of two across kinds).
+const SCALED: (f64, f64) = (0.7, 1.5);
+/// The same for NCCL's own estimate.
+const UNMEASURED: (f64, f64) = (0.5, 2.5);
+
+impl NetworkModel {
+    /// A model of `fabric` with the built-in constants.
+    #[must_use]
+    pub fn new(fabric: Fabric) -> Self {
+        Self::with_constants(fabric, Constants::builtin())
+    }
+
+    /// A model of the cluster that a sheet describes, with the built-in constants.
+    #[must_use]
+    pub fn of_cluster(cluster: &ClusterSheet) -> Self {
+        Self::new(Fabric::from_cluster(cluster))
+    }
+
+    /// A model with constants of the caller's own.
+    #[must_use]
+    pub fn with_constants(fabric: Fabric, constants: Constants) -> Self {
+        Self { fabric, constants }
+    }
+
+    /// The fabric.
+    #[must_use]
+    pub fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    /// The price of `operation` on `bytes` (counted as [`Operation`] says) between the ranks of `placement`.
+    #[must_use]
+    pub fn price(&self, operation: Operation, bytes: Bytes, placement: &Placement) -> Estimate {
+        let communicator = self.fabric.communicator(placement);
+        let choice = tuner::choose(operation, bytes, &communicator);
+        let channels = tuner::channels(&choice, bytes, &communicator);
+        if placement.ranks < 2 {
+            return self.alone(operation, bytes, choice);
+        }
+        let features = Features::of(operation, choice.algorithm, bytes.as_f64(), placement);
+        let (inside, term, method) = self.inside(operation, placement, &choice, &features);
+        let (micros, low, high) = if placement.nodes > 1 {
+            let across = self.across(operation, placement, &choice, &features);
+            let network = &self.constants.network;
+            let micros = inside.start + across.start + inside.bytes.max(across.bytes);
+            (micros, network.low, network.high)
+        } else {
+            let (low, high) = match (method, term) {
+                (Method::Fitted, Some(term)) => (term.low, term.high),
+                (Method::Tuner, _) => UNMEASURED,
+                _ => SCALED,
+            };
+            (inside.start + inside.bytes, low, high)
+        };
+        let at = |factor: f64| Duration::from_secs_f64(micros * factor * 1e-6);
+        Estimate { time: at(1.0), low: at(low), high: at(high), choice, channels, method }
+    }
+
+    /// One rank: the launch, and a copy where there are two buffers.
+    fn alone(&self, operation: Operation, bytes: Bytes, choice: Choice) -> Estimate {
+        let rate = self.fabric.layout(&[0, 1]).ring.0.max(self.fabric.host.0);
+        let copied = match operation {
+            Operation::SendReceive => 0.0,
+            _ => bytes.as_f64() / rate,
+        };
+        let time = Duration::from_secs_f64(2e-6 + copied);
+        let (low, high) = (time.scale(UNMEASURED.0), time.scale(UNMEASURED.1));
+        Estimate { time, low, high, choice, channels: 1, method: Method::Tuner }
+    }
+
+    /// Cost of the part inside nodes.
+    fn inside(
+        &self,
+        operation: Operation,
+        placement: &Placement,
+        choice: &Choice,
+        features: &Features,
+    ) -> (Cost, Option<&Term>, Method) {
+        let layout = self.fabric.layout(&placement.local);
+        let carrier = match (layout.switched, layout.nvlink) {
+            (true, _) => Carrier::Switched,
+            (_, true) => Carrier::Linked,
+            _ => Carrier::Pcie,
+        };
+        let constants = self.constants.find(self.fabric.generation, carrier);
+        let Some((fabric, term)) =
+            constants.and_then(|fabric| Some((fabric, nearest(fabric, operation, choice)?)))
+        else {
+            return (self.by_tuner(operation, placement, choice, features), None, Method::Tuner);
+        };
+        let rate = layout.ring.0 / 1e9 * fabric.share(placement.per_node());
+        let scale = fabric.nominal / rate;
+        let own = fabric.nominal / (layout.ring.0 / 1e9);
+        // A lone rank per node moves nothing over its node's links.
+        let wire = if placement.per_node() < 2 { 0.0 } else { features.wire };
+        let start = term.base + term.step * features.steps;
+        let bytes = 1e-9 * (term.wire * scale * wire + term.own * own * features.own);
+        let exact = fabric.generation == self.fabric.generation
+            && (term.operation, term.algorithm, term.protocol)
+                == (operation, choice.algorithm, choice.protocol);
+        (Cost { start, bytes }, Some(term), if exact { Method::Fitted } else { Method::Scaled })
+    }
+
+    /// NCCL's own estimate of the part inside nodes.
+    fn by_tuner(
+        &self,
+        operation: Operation,
+        placement: &Placement,
+        choice: &Choice,
+        features: &Features,
+    ) -> Cost {
+        let local = Communicator { nodes: 1, ..self.fabric.communicator(placement) };
+        if placement.per_node() < 2 {
+            return Cost { start: tuner::start(choice), bytes: 0.0 };
+        }
+        let local = Communicator { ranks: placement.per_node(), ..local };
+        let one = tuner::choose(operation, Bytes::ZERO, &local);
+        Cost { start: one.latency, bytes: features.wire / (1e3 * local.inside) }
+    }
+
+    /// Cost of the part between nodes.
+    fn across(
+        &self,
+        operation: Operation,
+        placement: &Placement,
+        choice: &Choice,
+        features: &Features,
+    ) -> Cost {
+        let network = &self.constants.network;
+        let efficiency = match (choice.algorithm, operation) {
+            (Algorithm::Direct, Operation::AllToAll) => network.all_to_all,
+            (Algorithm::Direct, _) => network.message,
+            (Algorithm::Tree | Algorithm::NvlsTree, _) => network.tree,
+            _ => network.ring,
+        };
+        // LL and LL128 carry flags between the data.
+        let payload = match choice.protocol {
+            Protocol::LowLatency => 0.5,
+            Protocol::LowLatency128 => 120.0 / 128.0,
+            Protocol::Simple => 1.0,
+        };
+        let rate = self.fabric.network_rate(placement).0 * efficiency * payload;
+        let step = tuner::network_step(choice, self.fabric.adapter_latency.as_micros_f64());
+        // Messages to many peers are posted without waiting for each other.
+        let steps = if choice.algorithm == Algorithm::Direct {
+            1.0 + 0.1 * (features.network_steps - 1.0)
+        } else {
+            features.network_steps
+        };
+        Cost { start: steps * step, bytes: features.network / rate * 1e6 }
+    }
+}
+
+/// Microseconds that do not and that do depend on the bytes.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    start: f64,
+    bytes: f64,
+}
+
+/// The term of a choice, or the one that is most like it.
+fn nearest<'a>(fabric: &'a FabricConstants, operation: Operation, choice: &Choice) -> Option<&'a Term> {
+    let Choice { algorithm, protocol, .. } = *choice;
+    let like = match algorithm {
+        Algorithm::NvlsTree => Algorithm::Nvls,
+        Algorithm::Pat => Algorithm::Ring,
+        other => other,
+    };
+    let operations: &[Operation] = match operation {
+        Operation::Broadcast => &[Operation::Broadcast, Operation::AllGather],
+        Operation::Reduce => &[Operation::Reduce, Operation::ReduceScatter],
+        Operation::SendReceive => &[Operation::SendReceive, Operation::AllToAll],
+        _ => std::slice::from_ref(match operation {
+            Operation::AllReduce => &Operation::AllReduce,
+            Operation::AllGather => &Operation::AllGather,
+            Operation::ReduceScatter => &Operation::ReduceScatter,
+            _ => &Operation::AllToAll,
+        }),
+    };
+    operations.iter().find_map(|&operation| fabric.term(operation, like, protocol))
+}

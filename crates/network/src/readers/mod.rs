@@ -1,0 +1,1 @@
+//! Fabrics from what other tools print.

@@ -1,0 +1,343 @@
+//! Which algorithm and protocol NCCL takes.
+//!
+//! NCCL's tuner gives every candidate a latency and a bandwidth from fixed tables and the speed of the channels that
+//! it found, and takes the candidate with the least `latency + bytes / bandwidth` (NVIDIA NCCL, `src/graph/tuning.cc`).
+//! The same is done here, so that switch-overs fall where they fall on real machines; they are not always the fastest
+//! choice. Not modelled: CollNet (needs a SHARP plug-in), user overrides, direct network offload.
+
+mod tables;
+
+use serde::{Deserialize, Serialize};
+use trompe_base::Bytes;
+
+use crate::operation::Operation;
+use tables::Carrier;
+
+/// How the bytes travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Algorithm {
+    /// Every rank passes to the next one.
+    Ring,
+    /// A chain inside each node, two complementary binary trees across nodes.
+    Tree,
+    /// The NVLink switches reduce and multicast.
+    Nvls,
+    /// NVLS inside each node, a tree across nodes.
+    NvlsTree,
+    /// Parallel aggregated trees; one rank per node.
+    Pat,
+    /// Point-to-point transfers.
+    Direct,
+}
+
+/// How a message is cut and flagged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// LL: a flag with every 4 bytes.
+    #[serde(rename = "ll")]
+    LowLatency,
+    /// LL128: a flag with every 120 bytes.
+    #[serde(rename = "ll128")]
+    LowLatency128,
+    /// Whole chunks, then a synchronisation.
+    Simple,
+}
+
+/// The generations that NCCL tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Generation {
+    /// Compute capability 7.
+    Volta,
+    /// Compute capability 8.
+    Ampere,
+    /// Compute capability 9.
+    Hopper,
+    /// Compute capability 10 and above.
+    Blackwell,
+}
+
+/// What the tuner must know of a communicator. Bandwidths in GB/s.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Communicator {
+    /// Ranks.
+    pub ranks: u32,
+    /// Nodes.
+    pub nodes: u32,
+    /// Generation of the devices.
+    pub generation: Generation,
+    /// Whether every neighbour inside a node is reached over NVLink.
+    pub nvlink: bool,
+    /// Whether the NVLink switches can reduce for these ranks.
+    pub nvls: bool,
+    /// Channels of the ring.
+    pub channels: u32,
+    /// What all channels of a ring carry inside a node.
+    pub inside: f64,
+    /// What all channels carry between nodes.
+    pub network: f64,
+    /// Latency of the network itself in microseconds.
+    pub network_latency: f64,
+}
+
+/// A candidate with NCCL's estimate of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Choice {
+    /// Algorithm.
+    pub algorithm: Algorithm,
+    /// Protocol.
+    pub protocol: Protocol,
+    /// NCCL's latency in microseconds.
+    pub latency: f64,
+    /// NCCL's algorithm bandwidth in GB/s.
+    pub bandwidth: f64,
+}
+
+impl Choice {
+    /// NCCL's estimate in microseconds.
+    #[must_use]
+    pub fn micros(&self, bytes: Bytes) -> f64 {
+        self.latency + bytes.as_f64() / (1e3 * self.bandwidth)
+    }
+}
+
+/// Above this many bytes to one peer, point-to-point transfers leave the LL protocol (NCCL's default of
+/// `NCCL_P2P_LL_THRESHOLD`).
+pub const POINT_TO_POINT_LIMIT: u64 = 16_384;
+
+/// NCCL's choice for `bytes` (counted as [`Operation`] says).
+#[must_use]
+pub fn choose(operation: Operation, bytes: Bytes, communicator: &Communicator) -> Choice {
+    if !operation.is_tuned() {
+        return direct(operation, bytes, communicator);
+    }
+    const ALGORITHMS: [Algorithm; 5] =
+        [Algorithm::Tree, Algorithm::Ring, Algorithm::Nvls, Algorithm::NvlsTree, Algorithm::Pat];
+    const PROTOCOLS: [Protocol; 3] = [Protocol::LowLatency, Protocol::LowLatency128, Protocol::Simple];
+    let mut best: Option<(f64, Choice)> = None;
+    for algorithm in ALGORITHMS {
+        for protocol in PROTOCOLS {
+            let Some(choice) = candidate(operation, bytes, communicator, (algorithm, protocol)) else {
+                continue;
+            };
+            let time = choice.micros(bytes);
+            if best.is_none_or(|(least, _)| time < least) {
+                best = Some((time, choice));
+            }
+        }
+    }
+    best.expect("a ring with the simple protocol is always possible").1
+}
+
+/// How many channels NCCL uses: fewer for small messages, so that each thread has enough to do (NCCL,
+/// `src/enqueue.cc`: threads per block 512 or 640, bytes per thread 8 or 64).
+#[must_use]
+pub fn channels(choice: &Choice, bytes: Bytes, communicator: &Communicator) -> u32 {
+    let (threads, bytes_per_thread) = match choice.protocol {
+        Protocol::LowLatency if choice.algorithm == Algorithm::Ring => (512, 8 * u64::from(communicator.ranks)),
+        Protocol::LowLatency => (512, 8),
+        Protocol::LowLatency128 => (640, 8),
+        Protocol::Simple => (512, 64),
+    };
+    let wanted = bytes.0 / (threads * bytes_per_thread);
+    u32::try_from(wanted).unwrap_or(u32::MAX).clamp(1, communicator.channels.max(1))
+}
+
+fn candidate(
+    operation: Operation,
+    bytes: Bytes,
+    c: &Communicator,
+    (algorithm, protocol): (Algorithm, Protocol),
+) -> Option<Choice> {
+    let possible = match algorithm {
+        Algorithm::Ring => true,
+        Algorithm::Tree => operation == Operation::AllReduce,
+        Algorithm::Nvls => {
+            let operations = [Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter];
+            c.nvls && c.nodes == 1 && protocol == Protocol::Simple && operations.contains(&operation)
+        }
+        Algorithm::NvlsTree => {
+            c.nvls && c.nodes > 1 && protocol == Protocol::Simple && operation == Operation::AllReduce
+        }
+        Algorithm::Pat => {
+            let operations = [Operation::AllGather, Operation::ReduceScatter];
+            c.nodes > 1
+                && c.nodes == c.ranks
+                && protocol == Protocol::Simple
+                && operations.contains(&operation)
+        }
+        Algorithm::Direct => false,
+    };
+    // LL128 needs stores of 128 bytes that arrive whole: NVLink inside the node.
+    if !possible || protocol == Protocol::LowLatency128 && !c.nvlink {
+        return None;
+    }
+    let latency = latency(operation, bytes, c, (algorithm, protocol));
+    let bandwidth = bandwidth(operation, bytes, c, (algorithm, protocol));
+    (bandwidth > 0.0).then_some(Choice { algorithm, protocol, latency, bandwidth })
+}
+
+/// Steps of the ring, as NCCL counts them.
+fn ring_steps(operation: Operation, ranks: u32) -> f64 {
+    let n = f64::from(ranks);
+    match operation {
+        Operation::AllReduce => 2.0 * (n - 1.0),
+        Operation::AllGather | Operation::ReduceScatter => n - 1.0,
+        _ => n,
+    }
+}
+
+fn bandwidth(
+    operation: Operation,
+    bytes: Bytes,
+    c: &Communicator,
+    (algorithm, protocol): (Algorithm, Protocol),
+) -> f64 {
+    let by_nodes = match c.nodes {
+        ..=1 => 0,
+        2 => 1,
+        _ => 2,
+    };
+    let channels = f64::from(c.channels);
+    let per_node = f64::from(c.ranks) / f64::from(c.nodes);
+    // A ring or tree that leaves the node is as fast as the network; across two nodes a tree sends half as much.
+    let bus = match (algorithm, c.nodes) {
+        (_, ..=1) => c.inside,
+        (Algorithm::Tree | Algorithm::NvlsTree, 2) => c.inside.min(2.0 * c.network),
+        _ => c.inside.min(c.network),
+    };
+    let low_latency = tables::low_latency_cap(c.generation)[by_nodes];
+    let bus = match (algorithm, protocol) {
+        (Algorithm::Ring, Protocol::LowLatency) => low_latency.min(bus * 0.5),
+        (Algorithm::Ring, Protocol::LowLatency128) => {
+            (bus * 0.92).min(channels * tables::ring_128_cap(c.generation))
+        }
+        (Algorithm::Ring, Protocol::Simple) => bus,
+        (Algorithm::Tree, _) => {
+            let tree = (bus * 0.92).min(channels * tables::tree_cap(c.generation)[by_nodes]);
+            let tree = match protocol {
+                Protocol::LowLatency => (tree / 3.8).min(low_latency),
+                Protocol::LowLatency128 => {
+                    let share = if c.nodes == 1 { 7.0 / 9.0 } else { 120.0 / 128.0 };
+                    (tree * share).min(channels * tables::tree_128_cap(c.generation)[by_nodes])
+                }
+                Protocol::Simple => tree,
+            };
+            tree * tables::tree_correction(protocol, bytes.0)
+        }
+        (Algorithm::Nvls | Algorithm::NvlsTree, _) => {
+            let inside =
+                c.inside * tables::nvls_efficiency(c.generation) * (channels - 1.0).max(0.0) / channels;
+            let inside = match operation {
+                Operation::AllReduce => inside * 2.0,
+                _ => inside * (per_node - 1.0) / per_node,
+            };
+            match algorithm {
+                Algorithm::Nvls => inside,
+                _ => {
+                    let across = c.network * if c.nodes == 2 { 2.0 } else { 1.0 };
+                    inside.min(across).min(channels * tables::nvls_tree_cap(c.generation)[by_nodes])
+                }
+            }
+        }
+        (Algorithm::Pat, _) => bus * 0.75,
+        (Algorithm::Direct, _) => bus,
+    };
+    let ring = f64::from(c.ranks) / ring_steps(operation, c.ranks);
+    let ratio = match (algorithm, operation) {
+        (Algorithm::Ring, _) | (Algorithm::Nvls | Algorithm::NvlsTree, Operation::AllReduce) => ring,
+        (_, Operation::AllGather | Operation::ReduceScatter) => 1.0,
+        _ => 0.5,
+    };
+    bus * ratio
+}
+
+fn latency(
+    operation: Operation,
+    bytes: Bytes,
+    c: &Communicator,
+    (algorithm, protocol): (Algorithm, Protocol),
+) -> f64 {
+    let inside = if c.nvlink { Carrier::NvLink } else { Carrier::Pcie };
+    let base = tables::base_latency(algorithm, protocol);
+    let step = tables::step_latency(inside, algorithm, protocol);
+    let network_algorithm =
+        if c.ranks == c.nodes && algorithm == Algorithm::Ring { Algorithm::Tree } else { algorithm };
+    let flush = if protocol == Protocol::Simple { 2.0 } else { 1.0 };
+    let across = tables::step_latency(Carrier::Network, network_algorithm, protocol) + flush * c.network_latency;
+    let nodes = f64::from(c.nodes);
+    let log_nodes = f64::from(c.nodes.max(1).ilog2());
+    let steps = ring_steps(operation, c.ranks);
+    match algorithm {
+        Algorithm::Ring => {
+            if matches!(operation, Operation::Broadcast | Operation::Reduce) {
+                let carrier = if c.nodes > 1 { Carrier::Network } else { inside };
+                return base + tables::step_latency(carrier, algorithm, protocol);
+            }
+            let overhead = match (c.nodes, protocol) {
+                (..=1, _) => 0.0,
+                (_, Protocol::Simple) => 3.0,
+                _ => 1.0,
+            };
+            let rounds = if operation == Operation::AllReduce { 2.0 } else { 1.0 };
+            let between = if c.nodes > 1 { rounds * (nodes - 1.0) } else { 0.0 };
+            let latency = base + (steps - between) * step.max(overhead) + between * across;
+            let plateau = operation == Operation::AllReduce
+                && protocol == Protocol::Simple
+                && c.nodes > 1
+                && bytes.0 / u64::from(c.channels.max(1) * c.ranks) >= 64;
+            match (plateau, c.generation) {
+                (false, _) => latency,
+                (true, Generation::Volta) => latency * 1.9,
+                (true, _) => latency * 1.4,
+            }
+        }
+        Algorithm::Tree => {
+            let per_node = f64::from(c.ranks / c.nodes.max(1));
+            base + 2.0 * ((per_node - 1.0) * step + log_nodes * across)
+        }
+        Algorithm::Nvls => step,
+        Algorithm::NvlsTree => base + step + 2.0 * log_nodes * across,
+        Algorithm::Pat => base + log_nodes * across / 3.5 + f64::from(c.ranks) * 2.8,
+        Algorithm::Direct => base + step,
+    }
+}
+
+fn direct(operation: Operation, bytes: Bytes, c: &Communicator) -> Choice {
+    let peers = match operation {
+        Operation::AllToAll => u64::from(c.ranks.max(1)),
+        _ => 1,
+    };
+    let protocol = if bytes.0 / peers <= POINT_TO_POINT_LIMIT {
+        Protocol::LowLatency
+    } else {
+        Protocol::Simple
+    };
+    let key = (Algorithm::Direct, protocol);
+    let bus = if c.nodes > 1 { c.inside.min(c.network) } else { c.inside };
+    let share = if protocol == Protocol::Simple { 1.0 } else { 0.5 };
+    let factor = operation.bus_factor(c.ranks).max(f64::MIN_POSITIVE);
+    let carrier = match (c.nodes, c.nvlink) {
+        (2.., _) => Carrier::Network,
+        (_, true) => Carrier::NvLink,
+        _ => Carrier::Pcie,
+    };
+    // The launch costs what a ring's launch costs.
+    let latency = tables::base_latency(Algorithm::Ring, protocol)
+        + tables::step_latency(carrier, Algorithm::Direct, protocol);
+    Choice { algorithm: key.0, protocol: key.1, latency, bandwidth: bus * share / factor }
+}
+
+/// The start-up part of a choice's latency in microseconds.
+#[must_use]
+pub(crate) const fn start(choice: &Choice) -> f64 {
+    tables::base_latency(choice.algorithm, choice.protocol)
+}
+
+/// Latency of one step between nodes in microseconds, on a network that adds `latency`.
+#[must_use]
+pub(crate) const fn network_step(choice: &Choice, latency: f64) -> f64 {
+    tables::step_latency(Carrier::Network, choice.algorithm, choice.protocol) + latency
+}
