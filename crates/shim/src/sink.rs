@@ -43,11 +43,14 @@ pub(crate) struct Cursor {
     generation: Cell<u32>,
     /// Ticks at which the clocks were last compared.
     compared: Cell<u64>,
+    /// Ticks after which they are compared again.
+    compare_after: Cell<u64>,
 }
 
-/// Ticks after which the clocks are compared again: about a tenth of a second, so that even a killed process leaves
-/// the pairs by which its ticks become seconds.
-const COMPARE_AFTER: u64 = 1 << 28;
+/// The clocks are first compared again after about a millisecond, so that even a process killed early leaves the two
+/// pairs by which its ticks become seconds; then after twice as long each time, up to about a tenth of a second.
+const COMPARE_FIRST: u64 = 1 << 21;
+const COMPARE_LAST: u64 = 1 << 28;
 
 impl Cursor {
     pub(crate) const fn new() -> Self {
@@ -56,6 +59,7 @@ impl Cursor {
             next: Cell::new(0),
             generation: Cell::new(0),
             compared: Cell::new(0),
+            compare_after: Cell::new(COMPARE_FIRST),
         }
     }
 }
@@ -132,7 +136,8 @@ pub(crate) fn finish(thread: &Thread, frame: Frame, begin: u64) {
     unsafe {
         std::ptr::copy_nonoverlapping(ticks.as_ptr(), frame.0.add(4), 4);
     }
-    if now.wrapping_sub(cursor.compared.get()) > COMPARE_AFTER {
+    if now.wrapping_sub(cursor.compared.get()) > cursor.compare_after.get() {
+        cursor.compare_after.set((cursor.compare_after.get() * 2).min(COMPARE_LAST));
         write_clock(thread);
     }
 }
