@@ -96,11 +96,13 @@ pub struct Memory<B> {
 impl<B: Backing> Memory<B> {
     /// Memory of devices with the given capacities.
     pub fn new(backing: B, capacities: &[u64]) -> Self {
+        // All banks lie between the two bases; with many large devices each gets an equal share.
+        let share = (VIRTUAL_BASE - DEVICE_BASE) / (capacities.len().max(1) as u64).next_power_of_two();
         let mut next = DEVICE_BASE;
         let banks = capacities
             .iter()
             .map(|&capacity| {
-                let bank = Bank::new(next, capacity);
+                let bank = Bank::new(next, capacity, share);
                 next = bank.end();
                 bank
             })

@@ -28,11 +28,11 @@ pub struct Bank {
 }
 
 impl Bank {
-    /// A bank of `capacity` bytes at `base`. Its span is at least four times the capacity, so that fragmentation of
-    /// addresses is never what fails (a real driver moves physical pages, not addresses).
+    /// A bank of `capacity` bytes at `base`. Its span is four times the capacity where `share` allows, so that
+    /// fragmentation of addresses is never what fails (a real driver moves physical pages, not addresses).
     #[must_use]
-    pub fn new(base: u64, capacity: u64) -> Self {
-        let end = base + SPAN.max(capacity.saturating_mul(4).next_power_of_two());
+    pub fn new(base: u64, capacity: u64, share: u64) -> Self {
+        let end = base + SPAN.max(capacity.saturating_mul(4).next_power_of_two()).min(share);
         let mut free = RangeSet::new();
         free.insert(base, end);
         Self { base, end, capacity, free, large: 0, small: 0, charges: BTreeMap::new(), reserved: false }

@@ -141,3 +141,20 @@ fn virtual_memory_counts_physical_allocations_until_the_last_reference() {
     memory.release_addresses(address, 64 * MIB).expect("reserved");
     assert!(memory.release_addresses(address, 64 * MIB).is_err());
 }
+
+#[test]
+fn banks_never_reach_into_each_other() {
+    for (count, capacity) in [(1, GIB), (8, 80 * GIB), (8, 1 << 40), (16, 1 << 40), (64, 200 * GIB)] {
+        let memory = Memory::new(Noted::default(), &vec![capacity; count]);
+        let mut last = DEVICE_BASE;
+        for index in 0..count {
+            let device = DeviceIndex(index as u32);
+            let bank = memory.bank(device).expect("a device");
+            assert!(bank.base() >= last && bank.end() - bank.base() >= capacity, "{count} of {capacity}");
+            assert_eq!(memory.device_of(bank.base()), Some(device));
+            assert_eq!(memory.device_of(bank.end() - 1), Some(device));
+            last = bank.end();
+        }
+        assert!(last <= VIRTUAL_BASE, "{count} of {capacity}");
+    }
+}
