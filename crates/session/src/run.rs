@@ -100,6 +100,7 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
         ),
         hint: Some("set XDG_CACHE_HOME to a folder that can be written to".to_owned()),
     }));
+    advice.extend(hidden_devices());
     let hook = hook::unpack(&cache.folder)?;
     let device = cluster.device();
     let arch = kernels::architecture(device);
@@ -133,6 +134,19 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
         record_operators: request.record_operators,
     };
     Ok(Prepared { cluster, program: found.program, folder, emulation, advice })
+}
+
+/// That the environment hides every device from the job.
+fn hidden_devices() -> Option<Advice> {
+    let visible = env::get(env::CUDA_VISIBLE_DEVICES)?;
+    let text = visible.to_string_lossy();
+    let first = text.split(',').next().unwrap_or_default().trim();
+    (first.is_empty() || first.starts_with('-')).then(|| Advice {
+        severity: Severity::Warning,
+        code: "hidden-devices",
+        text: format!("CUDA_VISIBLE_DEVICES is `{text}`, which hides every device from the job"),
+        hint: Some("unset it, or name devices of the pretended node: `CUDA_VISIBLE_DEVICES=0`".to_owned()),
+    })
 }
 
 /// The folder of the job's PyTorch. What is wrong with a guessed interpreter is advice only.

@@ -110,6 +110,14 @@ fn a_command_without_cuda_has_nothing_to_predict() {
 }
 
 #[test]
+fn hidden_devices_are_said() {
+    let stage = Stage::new(TORCH, "echo hello");
+    let mut command = stage.command(&["run", "--", "python"]);
+    let ran = Ran::of(command.env("CUDA_VISIBLE_DEVICES", "").output().unwrap());
+    ran.check(0, &["hello", "hides every device"]);
+}
+
+#[test]
 fn a_shell_script_guesses_its_python() {
     let stage = Stage::new("null", "record");
     stage.program("work/job.sh", "#!/bin/sh\nexec python train.py\n");
