@@ -215,7 +215,7 @@ pub(crate) fn compile(program: &Program, device: &Device, overlap: bool) -> Resu
         .iter()
         .map(|(name, micro)| micro::compile(name, micro))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut lists: [Option<&[Instruction]>; 3] = [None; 3];
+    let mut lists: [Option<Vec<Instruction>>; 3] = [None, None, None];
     for lane in &program.lanes {
         let which: &[Lane] = match lane.lane {
             LaneName::Cube => &[Lane::Cube],
@@ -224,7 +224,9 @@ pub(crate) fn compile(program: &Program, device: &Device, overlap: bool) -> Resu
             LaneName::Vec1 => &[Lane::Vec1],
         };
         for &lane_id in which {
-            if lists[lane_id as usize].replace(&lane.instructions).is_some() {
+            let (name, pipes) = (lane_id.name(), lane_id.pipes());
+            let expanded = crate::auto_sync::expand(name, &lane.instructions, &program.tensors, pipes)?;
+            if lists[lane_id as usize].replace(expanded).is_some() {
                 let problem =
                     format!("lane `{}` has two lists of instructions; join them", lane_id.name());
                 return Err(ProgramError::Whole(problem));
@@ -233,7 +235,7 @@ pub(crate) fn compile(program: &Program, device: &Device, overlap: bool) -> Resu
     }
     let mut lanes: [Option<Arc<Code>>; 3] = [None, None, None];
     for lane in Lane::ALL {
-        if let Some(instructions) = lists[lane as usize] {
+        if let Some(instructions) = &lists[lane as usize] {
             let unit = lane::Unit { lane, tensors: &tensors, micros: &micros, micro_names: &names, device };
             lanes[lane as usize] = Some(Arc::new(lane::compile(instructions, &unit)?));
         }

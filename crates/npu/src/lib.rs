@@ -17,12 +17,15 @@
 //!   change a task that is under way.
 //! * Cycles follow from the profile's formulas; nothing is measured.
 
+mod auto_sync;
+pub mod builder;
 mod compile;
 mod cycles;
 mod device;
 mod element;
 mod error;
 mod exec;
+pub mod kernels;
 mod memory;
 mod ops;
 mod program;

@@ -83,6 +83,8 @@ rows! {
     AllcubeWait "allcube_wait" "FIX MTE2 MTE1 M S" "flag" "waits until every cube is in";
     AllvecReady "allvec_ready" "MTE3 MTE2 V" "flag" "counts this vector lane in for a phase";
     AllvecWait "allvec_wait" "MTE3 MTE2 V S" "flag" "waits until every vector lane is in";
+    StartAutoSync "start_auto_sync" "control" "" "from here on events between pipes are inserted; gone when the program runs";
+    EndAutoSync "end_auto_sync" "control" "" "ends such a region";
     Barrier "barrier" "control" "pipe:c(ALL|MTE2|MTE1|M|FIX|V|MTE3)" "ALL: waits for all that was dispatched; one pipe: no effect, a pipe runs in order";
     // Debugging, and what only the builder needs.
     SimPrint "sim_print" "control" "payload:n" "prints texts, variables and first elements after draining the lane";
