@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 
 mod arrows;
 mod bench;
+mod coverage;
 mod dist;
 mod tidy;
 
@@ -25,6 +26,8 @@ enum Task {
     Dist(dist::Arguments),
     /// Check the rules of ARCHITECTURE.md and STYLE.md that a program can check.
     Tidy,
+    /// Print which functions of the CUDA libraries are there, and what a call of each does.
+    Coverage,
     /// Run benchmarks: ratios against named baselines in one run.
     Bench(bench::Arguments),
 }
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().task {
         Task::Dist(arguments) => dist::run(&arguments),
         Task::Tidy => tidy::run(root),
+        Task::Coverage => coverage::run(),
         Task::Bench(arguments) => bench::run(root, &arguments),
     };
     match done {
