@@ -30,7 +30,8 @@ pub(crate) fn direction(descriptor: &Descriptor, phase: Phase, range: &str) -> D
 /// A linear layer's weight gradient is the product of gradient and input, both row-major with the rows contracted:
 /// for column-major BLAS the first operand plain and the second transposed. The input's gradient transposes neither.
 fn is_weight_gradient(gemm: &Gemm, range: &str) -> bool {
-    let linear = LINEAR_NODES.contains(&range);
+    // Without operators the node is not known; linear layers are the rule.
+    let linear = range.is_empty() || LINEAR_NODES.contains(&range);
     linear && !gemm.transpose_a && gemm.transpose_b
 }
 
@@ -73,5 +74,6 @@ mod tests {
         check((false, false), Phase::Backward, "AddmmBackward0", Backward);
         check((false, true), Phase::Backward, "AddmmBackward0", WeightGradient);
         check((false, true), Phase::Backward, "BmmBackward0", Backward);
+        check((false, true), Phase::Backward, "", WeightGradient);
     }
 }

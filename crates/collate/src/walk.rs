@@ -143,6 +143,7 @@ pub(crate) fn has_device_work(trace: &WorkerTrace) -> bool {
 /// Walks over a trace.
 pub(crate) fn walk<'a>(trace: &'a WorkerTrace, names: &Names<'a>) -> Walk<'a> {
     let entries = trace.sorted();
+    let observed = entries.iter().any(|entry| matches!(entry.record, Record::OperatorBegin { .. }));
     let workers: BTreeSet<u32> = entries.iter().filter(|e| enqueues(&e.record)).map(|e| e.thread).collect();
     let mut walker = Walker {
         names,
@@ -151,6 +152,8 @@ pub(crate) fn walk<'a>(trace: &'a WorkerTrace, names: &Names<'a>) -> Walk<'a> {
             .iter()
             .find(|e| e.stamp.begin > 0 && workers.contains(&e.thread))
             .map_or(0, |e| e.stamp.begin),
+        observed,
+        main: trace.pid(),
         ..Walker::new(names)
     };
     for entry in entries {
@@ -174,6 +177,10 @@ struct Walker<'n, 'a> {
     cursor: u64,
     /// Uncovered ticks since the latest event.
     gap: u64,
+    /// Operators were recorded.
+    observed: bool,
+    /// The process's first thread.
+    main: u32,
     /// Ticks that observing adds to the operator of [`MEASURED_BYTES`].
     operator_cost: f64,
 }
@@ -187,7 +194,16 @@ impl<'n, 'a> Walker<'n, 'a> {
     fn new(names: &'n Names<'a>) -> Self {
         let nanoseconds = names.meta.get("hook.nanoseconds_per_operator").and_then(|text| text.parse().ok());
         let operator_cost = nanoseconds.unwrap_or(0.0f64).max(0.0) / names.clock.length_nanos(1);
-        Self { names, found: Walk::default(), threads: BTreeMap::new(), cursor: 0, gap: 0, operator_cost }
+        Self {
+            names,
+            found: Walk::default(),
+            threads: BTreeMap::new(),
+            cursor: 0,
+            gap: 0,
+            observed: true,
+            main: 0,
+            operator_cost,
+        }
     }
 
     /// Ticks that the observer took to describe an operator before it handed it over.
@@ -213,7 +229,11 @@ impl<'n, 'a> Walker<'n, 'a> {
         let (index, thread) = self.threads.entry(entry.thread).or_insert_with(|| (next, Thread::default()));
         let at = self.found.events.len();
         let frame = thread.stack.top();
-        let phase = thread.stack.phase(&self.found.frames);
+        let phase = if self.observed {
+            thread.stack.phase(&self.found.frames)
+        } else {
+            unobserved_phase(&entry, self.main, self.names)
+        };
         match entry.record {
             Record::OperatorBegin { name, scope, sequence, values, .. } => {
                 let name = self.names.operators.get(&name).copied().unwrap_or("unnamed operator");
@@ -268,6 +288,23 @@ impl<'n, 'a> Walker<'n, 'a> {
         found
     }
 }
+
+/// The phase when no operators were recorded: what other threads than the first enqueue is the autograd engine's, and
+/// fused optimizers are known by their kernels' names.
+fn unobserved_phase(entry: &Entry<'_>, main: u32, names: &Names<'_>) -> Phase {
+    if let Record::Launch { kernel, .. } = &entry.record
+        && names
+            .kernels
+            .get(kernel)
+            .is_some_and(|kernel| FUSED_OPTIMIZERS.iter().any(|n| kernel.name.contains(n)))
+    {
+        return Phase::Optimizer;
+    }
+    if enqueues(&entry.record) && entry.thread != main { Phase::Backward } else { Phase::Forward }
+}
+
+/// Parts of the kernel names of PyTorch's fused optimizers.
+const FUSED_OPTIMIZERS: [&str; 3] = ["FusedAdam", "FusedSgd", "FusedAdagrad"];
 
 /// The API function that a record stands for.
 const fn api(record: &Record<'_>) -> Option<u16> {

@@ -249,3 +249,19 @@ fn equal_traces_give_equal_bytes() {
     let bytes = |trace| trompe_trace::job_file::to_bytes(&job(trace, StepBoundary::Automatic)).unwrap();
     assert_eq!(bytes(trace()), bytes(trace()));
 }
+
+#[test]
+fn threads_and_kernel_names_tell_the_phases_when_there_are_no_operators() {
+    let mut t = TraceBuilder::default();
+    for _ in 0..4 {
+        launch(&mut t, "forward");
+        t.on_thread(2);
+        launch(&mut t, "backward");
+        t.on_thread(1);
+        launch(&mut t, "_Z20FusedAdamMathFunctorv");
+    }
+    let job = job(t.finish(), StepBoundary::Automatic);
+    let template = &job.templates[0];
+    let phases: Vec<_> = template.events[..3].iter().map(|e| template.sites[e.site as usize].phase).collect();
+    assert_eq!(phases, [Phase::Forward, Phase::Backward, Phase::Optimizer]);
+}

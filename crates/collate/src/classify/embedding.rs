@@ -65,6 +65,11 @@ fn gradient(kernel: &Kernel<'_, '_>, base: &str) -> Option<Embedding> {
         "embedding_backward_feature_kernel" | "compute_grad_weight" => {
             count(3).zip(count(4)).map(|(n, w)| (n, w, 0))
         }
+        // `sum_and_scatter(indices, table, int64 stride, …)`: a thread per element.
+        "sum_and_scatter" => {
+            let threads = kernel.blocks() * u64::from(kernel.threads());
+            count(2).filter(|width| *width > 0).map(|width| (threads.div_ceil(width), width, 0))
+        }
         _ => None,
     };
     let (tokens, width, rows) = shapes.or(exact)?;

@@ -8,8 +8,9 @@ use trompe_trace::descriptor::{Descriptor, Indexing};
 use trompe_trace::values::Tensor;
 
 use super::{Kernel, widest, work};
+use crate::kernel::parameters::{int, long};
 use crate::kernel::types;
-use crate::operator::{Call, product};
+use crate::operator::{Call, MOST_ELEMENTS, product};
 
 /// Describes kernels that move data by index.
 pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
@@ -118,22 +119,41 @@ fn copied(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
     indexing(elements, dtype, bytes, bytes)
 }
 
-/// All inputs of the operator, once; a launch takes at most 128 of them (`CAT_ARRAY_BATCH_SIZE`).
+/// Concatenation: the elements of this launch's inputs from its metadata, else all inputs of the operator (a launch
+/// takes at most 128 of them, `CAT_ARRAY_BATCH_SIZE`).
 fn concatenation(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
     const BATCH: usize = 128;
     let call = kernel.context.call();
-    if let Some(call) = call {
-        let tensors = call.device_inputs();
-        let dtype = widest(tensors.iter().filter_map(|t| t.dtype))?;
+    let known = call.and_then(|call| widest(call.device_inputs().iter().filter_map(|t| t.dtype)));
+    let dtype = known.or_else(|| types::opaque(&kernel.name.full).map(opaque))?;
+    let of_operator = || {
+        let tensors = call?.device_inputs();
         let all: u64 = tensors.iter().map(|t| t.bytes()).sum();
-        let launches = tensors.len().div_ceil(BATCH).max(1) as u64;
-        let bytes = all / launches;
-        return indexing(bytes / dtype.size(), dtype, bytes, bytes);
-    }
+        Some(all / tensors.len().div_ceil(BATCH).max(1) as u64 / dtype.size())
+    };
     // Grid-stride loops over a tensor per row of blocks: 16 bytes per thread.
-    let dtype = opaque(types::opaque(&kernel.name.full)?);
-    let bytes = kernel.blocks() * u64::from(kernel.threads()) * 16;
-    indexing(bytes / dtype.size(), dtype, bytes, bytes)
+    let geometry = || kernel.blocks() * u64::from(kernel.threads()) * 16 / dtype.size();
+    let elements = concatenated(kernel).or_else(of_operator).unwrap_or_else(geometry);
+    let bytes = elements * dtype.size();
+    indexing(elements, dtype, bytes, bytes)
+}
+
+/// Elements of a launch of `CatArrayBatchedCopy…<T, index, dimensions, N, …>`, which has a row of blocks per input:
+/// the metadata holds `N` addresses, offsets, extents and element counts (`ATen/native/cuda/Shape.cu`).
+fn concatenated(kernel: &Kernel<'_, '_>) -> Option<u64> {
+    let width = if kernel.name.argument(1).contains("long") { 8 } else { 4 };
+    let most = usize::try_from(kernel.name.integer(3)?).ok()?;
+    let metadata = kernel.parameters.bytes(1)?;
+    let inputs = kernel.grid[1] as usize;
+    if inputs == 0 || inputs > most {
+        return None;
+    }
+    let counts = most.checked_mul(8 + 2 * width)?;
+    (0..inputs).try_fold(0u64, |sum, input| {
+        let at = counts + input * width;
+        let count = if width == 4 { int(metadata, at).map(i64::from)? } else { long(metadata, at)? };
+        u64::try_from(count).ok().filter(|n| *n <= MOST_ELEMENTS)?.checked_add(sum)
+    })
 }
 
 fn selected(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {

@@ -67,6 +67,13 @@ fn parameter(text: &str) -> Vec<u8> {
                 bytes.resize(size.parse().unwrap(), 0);
                 bytes
             }
+            "cat" => {
+                let (size, rest) = rest.split_once(':').unwrap();
+                let mut bytes = vec![0; 2048];
+                bytes.extend(numbers(rest).iter().flat_map(|n| (*n as u32).to_le_bytes()));
+                bytes.resize(size.parse().unwrap(), 0);
+                bytes
+            }
             "flash" => {
                 let (size, rest) = rest.split_once(':').unwrap();
                 flash(size.parse().unwrap(), &numbers(rest))
