@@ -142,8 +142,11 @@ unsafe extern "C" {
 pub(crate) fn node() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let folder = tempfile::tempdir().expect("a temporary folder").keep();
-        let path = write_node(&folder);
+        // One file for all test processes, put in place whole: they may run at the same time.
+        let shared = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let own = tempfile::tempdir_in(shared).expect("a temporary folder");
+        let path = shared.join("node.json");
+        std::fs::rename(write_node(own.path()), &path).expect("a writable folder");
         // SAFETY: once, before the library is first called; the harness's own threads do not read these variables.
         unsafe {
             std::env::set_var("TROMPE_CONFIG", path);
