@@ -2,7 +2,8 @@
 //!
 //! The gap before each event is the framework's and the program's own time in this run, on a machine that may have
 //! been interrupted. Steps that do the same things in the same order are laid side by side, and each event gets the
-//! median gap of its position. Steps that differ keep their own gaps. Polls come as they like: the time before them
+//! median gap of its position. A step that differs from the usual one in one place takes the medians before and behind
+//! that place; what differs keeps its own gaps. Polls come as they like: the time before them
 //! is counted to what follows them.
 //!
 //! Calls that the library only counts (`cudaGetDevice` and its like, 10 to 30 ns each) have no record: their time
@@ -13,24 +14,40 @@ use std::collections::BTreeMap;
 use trompe_base::Duration;
 use trompe_trace::job::{HostEvent, Steps};
 
+/// The events of one step that are not polls.
+type Rows = Vec<usize>;
+
 /// Replaces gaps by medians over equal steps. `keys[i]` says what event `i` does; zero is a poll.
 pub(crate) fn settle(events: &mut [HostEvent], keys: &[u64], steps: &Steps) {
-    let mut groups: BTreeMap<Vec<u64>, Vec<Vec<usize>>> = BTreeMap::new();
+    let mut groups: BTreeMap<Vec<u64>, Vec<Rows>> = BTreeMap::new();
     for range in steps.boundaries.windows(2).skip(steps.warmup) {
-        let rows: Vec<usize> = (range[0]..range[1]).filter(|row| keys[*row] != 0).collect();
+        let rows: Rows = (range[0]..range[1]).filter(|row| keys[*row] != 0).collect();
+        pass_over_polls(events, keys, &rows);
         let sequence = rows.iter().map(|row| keys[*row]).collect();
         groups.entry(sequence).or_default().push(rows);
     }
-    for steps in groups.into_values().filter(|steps| steps.len() > 1) {
-        for rows in &steps {
-            pass_over_polls(events, keys, rows);
-        }
+    for steps in groups.values().filter(|steps| steps.len() > 1) {
         for position in 0..steps[0].len() {
             let mut gaps: Vec<_> = steps.iter().map(|rows| events[rows[position]].gap).collect();
             let median = median(&mut gaps);
-            for rows in &steps {
+            for rows in steps {
                 events[rows[position]].gap = median;
             }
+        }
+    }
+    // The usual step lends its medians to those that differ from it in one place.
+    let usual = groups.iter().max_by_key(|(_, steps)| steps.len()).filter(|(_, steps)| steps.len() > 1);
+    let Some((usual, reference)) = usual.map(|(sequence, steps)| (sequence, &steps[0])) else { return };
+    for (sequence, steps) in groups.iter().filter(|(_, steps)| steps.len() == 1) {
+        let begin = sequence.iter().zip(usual).take_while(|(a, b)| a == b).count();
+        let end = sequence.iter().rev().zip(usual.iter().rev()).take_while(|(a, b)| a == b).count();
+        let end = end.min(sequence.len().min(usual.len()) - begin);
+        let (own, rows) = (sequence.len(), &steps[0]);
+        for position in 0..begin {
+            events[rows[position]].gap = events[reference[position]].gap;
+        }
+        for back in 1..=end {
+            events[rows[own - back]].gap = events[reference[usual.len() - back]].gap;
         }
     }
 }
@@ -92,7 +109,18 @@ mod tests {
             &[1, 2, 1, 2, 1, 2, 1, 2, 1, 3],
             &[0, 2, 4, 6, 8, 10],
             1,
-            &[90, 90, 10, 22, 10, 22, 10, 22, 7, 8],
+            &[90, 90, 10, 22, 10, 22, 10, 22, 10, 8],
+        );
+    }
+
+    #[test]
+    fn a_step_with_something_more_takes_the_medians_around_it() {
+        check(
+            &[10, 20, 30, 10, 20, 30, 900, 5, 800, 700],
+            &[1, 2, 3, 1, 2, 3, 1, 9, 2, 3],
+            &[0, 3, 6, 10],
+            0,
+            &[10, 20, 30, 10, 20, 30, 10, 5, 20, 30],
         );
     }
 
