@@ -189,4 +189,6 @@ impl Dnn {
 }
 
 #[cfg(test)]
+mod garbage;
+#[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use trompe_base::DType;
 use trompe_trace::descriptor::{Epilogue, Gemm};
 
 use super::backend::{Descriptor, attribute, kind};
+use super::tensor::product;
 use super::{DeviceTraits, Graph, Operation, Tensor, attention, convolution};
 
 /// Attributes that name a tensor which an operation writes.
@@ -46,8 +47,8 @@ pub fn unknown(why: &str) -> Operation {
 /// One matrix product, perhaps with element-wise steps around it.
 fn matrix_product(operations: &[Arc<Descriptor>], tensor_cores: bool, device: DeviceTraits) -> Option<Gemm> {
     let mut products = operations.iter().filter(|operation| operation.kind() == kind::OPERATION_MATMUL);
-    let (product, None) = (products.next()?, products.next()) else { return None };
-    let tensor = |name| product.child(name).map(|tensor| Tensor::of(tensor));
+    let (only, None) = (products.next()?, products.next()) else { return None };
+    let tensor = |name| only.child(name).map(|tensor| Tensor::of(tensor));
     let (a, b, c) = (
         tensor(attribute::MATMUL_ADESC)?,
         tensor(attribute::MATMUL_BDESC)?,
@@ -58,7 +59,7 @@ fn matrix_product(operations: &[Arc<Descriptor>], tensor_cores: bool, device: De
         return None;
     }
     let accumulator =
-        product.child(attribute::MATMUL_DESC)?.number(attribute::MATMUL_COMP_TYPE).and_then(super::dtype);
+        only.child(attribute::MATMUL_DESC)?.number(attribute::MATMUL_COMP_TYPE).and_then(super::dtype);
     let (a_type, b_type) = (a.dtype?, b.dtype?);
     let tf32 = a_type == DType::F32 && tensor_cores && device.has_tf32();
     let step =
@@ -70,7 +71,7 @@ fn matrix_product(operations: &[Arc<Descriptor>], tensor_cores: bool, device: De
         m: c.extent(rank - 1),
         n: c.extent(rank - 2),
         k: a.extent(rank - 1),
-        batch: c.dimensions[..rank - 2].iter().product(),
+        batch: product(&c.dimensions[..rank - 2]),
         transpose_a: step(&b, rank - 2) == 1,
         transpose_b: step(&a, rank - 2) == 1,
         a: b_type,
@@ -95,7 +96,8 @@ fn by_tensors(operations: &[Arc<Descriptor>]) -> Graph {
             }
         }
     }
-    let sum = |tensors: &BTreeMap<i64, Tensor>| tensors.values().map(Tensor::bytes).sum();
+    let sum =
+        |tensors: &BTreeMap<i64, Tensor>| tensors.values().map(Tensor::bytes).fold(0, u64::saturating_add);
     let list =
         |tensors: &BTreeMap<i64, Tensor>| tensors.values().map(Tensor::text).collect::<Vec<_>>().join(" ");
     let names: Vec<_> = operations.iter().map(|operation| name_of(operation)).collect();

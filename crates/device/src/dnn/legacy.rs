@@ -5,6 +5,7 @@ use trompe_trace::descriptor::{Direction, ImageLayout};
 
 use super::convolution::Parts;
 use super::recurrent::{RnnData, RnnSettings};
+use super::tensor::product;
 use super::{Dnn, DnnError, Object, Operation, Tensor, graph};
 
 /// Most dimensions that a descriptor may have (`CUDNN_DIM_MAX`).
@@ -240,8 +241,8 @@ impl Dnn {
     pub fn passes(&self, handle: u64, name: &str, passes: Passes) -> Result<Operation, DnnError> {
         let tensor = self.tensor_descriptor(handle)?.tensor();
         Ok(Operation::Graph(super::Graph {
-            read: tensor.bytes() * passes.reads,
-            written: tensor.bytes() * passes.writes,
+            read: tensor.bytes().saturating_mul(passes.reads),
+            written: tensor.bytes().saturating_mul(passes.writes),
             detail: format!("{name}: {}", tensor.text()),
         }))
     }
@@ -263,8 +264,8 @@ impl Dnn {
     /// When the handle is no tensor descriptor.
     pub fn ctc_workspace(&self, probabilities: u64) -> Result<u64, DnnError> {
         let tensor = self.tensor_descriptor(probabilities)?.tensor();
-        let states = 2 * tensor.extent(0) + 1;
-        Ok(2 * tensor.extent(0) * tensor.extent(1) * states * DType::F32.size())
+        let states = tensor.extent(0).saturating_mul(2).saturating_add(1);
+        Ok(product(&[2, tensor.extent(0), tensor.extent(1), states, DType::F32.size()]))
     }
 
     /// Strides of a packed tensor: the innermost dimension is contiguous.

@@ -9,6 +9,7 @@ use trompe_base::DType;
 use trompe_trace::descriptor::{Direction, Rnn};
 
 use super::legacy::Descriptor;
+use super::tensor::product;
 use super::{Dnn, DnnError};
 
 /// `CUDNN_LSTM` and `CUDNN_GRU` among `cudnnRNNMode_t`; 0 and 1 are plain cells.
@@ -88,7 +89,19 @@ pub struct Scratch {
     pub reserve: u64,
 }
 
+/// Widest input or cell, and most layers, that are believed.
+const LARGEST_WIDTH: i32 = 1 << 20;
+const MOST_LAYERS: i32 = 1 << 10;
+
 impl RnnSettings {
+    /// Whether all sizes make sense. Only such settings are kept, so that sizes of buffers stay within what a number can say.
+    #[must_use]
+    pub fn are_sane(&self) -> bool {
+        let widths = [self.input, self.hidden, self.projection];
+        widths.iter().all(|width| (0..=LARGEST_WIDTH).contains(width))
+            && (0..=MOST_LAYERS).contains(&self.layers)
+    }
+
     /// Gates per cell.
     #[must_use]
     pub const fn gates(&self) -> u64 {
@@ -215,11 +228,11 @@ impl RnnSettings {
     /// activations, cell states (LSTM) and outputs. Inference keeps nothing.
     #[must_use]
     pub fn scratch(&self, steps: u64, batch: u64, training: bool) -> Scratch {
-        let cells = steps * batch * self.hidden();
+        let cells = product(&[steps, batch, self.hidden(), self.element()]);
         let kept = self.gates() + 1 + u64::from(self.mode == MODE_LSTM);
         Scratch {
-            workspace: cells * self.gates() * self.directions() * self.element(),
-            reserve: if training { cells * kept * self.pseudo_layers() * self.element() } else { 0 },
+            workspace: product(&[cells, self.gates(), self.directions()]),
+            reserve: if training { product(&[cells, kept, self.pseudo_layers()]) } else { 0 },
         }
     }
 

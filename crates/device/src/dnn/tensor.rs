@@ -5,6 +5,11 @@ use trompe_trace::descriptor::ImageLayout;
 
 use super::backend::{Descriptor, attribute};
 
+/// The product of extents; programs may state any, so it saturates.
+pub(super) fn product(extents: &[u64]) -> u64 {
+    extents.iter().fold(1, |total, extent| total.saturating_mul(*extent))
+}
+
 /// Shape, strides and type of a tensor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tensor {
@@ -34,16 +39,16 @@ impl Tensor {
         }
     }
 
-    /// Number of elements.
+    /// Number of elements, at most all that a number can say.
     #[must_use]
     pub fn elements(&self) -> u64 {
-        if self.dimensions.is_empty() { 0 } else { self.dimensions.iter().product() }
+        if self.dimensions.is_empty() { 0 } else { product(&self.dimensions) }
     }
 
     /// Bytes of all elements; an unknown type counts as four bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.elements() * self.dtype.map_or(4, DType::size)
+        self.elements().saturating_mul(self.dtype.map_or(4, DType::size))
     }
 
     /// Extent `index`, or 1.
@@ -57,7 +62,7 @@ impl Tensor {
     #[must_use]
     pub fn layout(&self) -> ImageLayout {
         let innermost = self.strides.get(1) == Some(&1) && self.strides.len() > 2;
-        let spatial: u64 = self.dimensions.iter().skip(2).product();
+        let spatial = product(self.dimensions.get(2..).unwrap_or(&[]));
         if innermost && (spatial > 1 || self.extent(1) > 1) {
             ImageLayout::ChannelsLast
         } else {

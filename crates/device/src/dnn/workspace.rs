@@ -8,6 +8,7 @@ use trompe_base::DType;
 use trompe_trace::descriptor::{Convolution, Direction, ImageLayout};
 
 use super::Operation;
+use super::tensor::product;
 
 /// Buffers inside of a workspace begin at multiples of this many bytes.
 const ALIGNMENT: u64 = 256;
@@ -33,18 +34,20 @@ pub fn of_convolution(convolution: &Convolution) -> u64 {
     if !tensor_cores {
         return 0;
     }
-    let product = |extents: &[u64]| extents.iter().product::<u64>();
-    let x = c.batch * c.in_channels * product(&c.input);
-    let y = c.batch * c.out_channels * product(&c.output);
-    let w = c.out_channels * (c.in_channels / c.groups.max(1)) * product(&c.kernel);
-    let buffer = |elements: u64, size: u64| (elements * size).next_multiple_of(ALIGNMENT);
+    let x = product(&[c.batch, c.in_channels, product(&c.input)]);
+    let y = product(&[c.batch, c.out_channels, product(&c.output)]);
+    let w = product(&[c.out_channels, c.in_channels / c.groups.max(1), product(&c.kernel)]);
+    let buffer = |elements: u64, size: u64| {
+        elements.saturating_mul(size).checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX)
+    };
     let converted = match c.layout {
         ImageLayout::ChannelsLast => 0,
         ImageLayout::ChannelsFirst => {
-            [x, w, y].into_iter().map(|elements| buffer(elements, c.dtype.size())).sum()
+            let buffers = [x, w, y].map(|elements| buffer(elements, c.dtype.size()));
+            buffers.into_iter().fold(0, u64::saturating_add)
         }
     };
     let summed =
         if c.direction == Direction::WeightGradient && c.dtype.size() < 4 { buffer(w, 4) } else { 0 };
-    converted + summed
+    converted.saturating_add(summed)
 }

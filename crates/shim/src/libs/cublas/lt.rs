@@ -78,8 +78,8 @@ pub(crate) fn init_preference(call: &mut Call<'_>, preference: Out<u64>, _size: 
 /// A handle as it is, or the one in the first word of a struct that the caller owns (see [`init_layout`]). Handles are
 /// no addresses of user space, so the two cannot be mistaken.
 fn resolve(object: u64) -> u64 {
-    const USER_SPACE_END: u64 = 1 << 47;
-    if object >= USER_SPACE_END || object == 0 || !object.is_multiple_of(8) {
+    const USER_SPACE: std::ops::Range<u64> = 1 << 16..1 << 47;
+    if !USER_SPACE.contains(&object) || !object.is_multiple_of(8) {
         return object;
     }
     In::<u64>::new(object as usize).read().unwrap_or(object)

@@ -25,6 +25,9 @@ pub(crate) fn set(
 ) -> Outcome {
     let settings =
         RnnSettings { mode, bias, direction, input_mode, dtype, input, hidden, projection, layers };
+    if !settings.are_sane() {
+        return Err(LibraryFailure::InvalidValue);
+    }
     Ok(libraries().dnn.set_legacy(rnn, Descriptor::Rnn(settings))?)
 }
 
