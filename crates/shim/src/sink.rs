@@ -5,6 +5,10 @@
 //! signal in the middle of a job: one line is said, recording stops, the job goes on. The file is opened anew for each
 //! batch of chunks, because programs close descriptors that they do not know.
 //!
+//! A thread that ends hands the rest of its chunk to the next new one, so programs that start threads by the thousand do
+//! not fill the disk. Their records then bear the id of the chunk's first thread; threads whose lives do not overlap
+//! look like one.
+//!
 //! A forked child inherits neither mapping nor file: a new generation begins, and with it a file of its own at the
 //! child's first record.
 
@@ -41,6 +45,8 @@ pub(crate) struct Cursor {
     chunk: Cell<*mut u8>,
     next: Cell<usize>,
     generation: Cell<u32>,
+    /// The thread is ending: it keeps no chunk from one record to the next.
+    ending: Cell<bool>,
     /// Ticks at which the clocks were last compared.
     compared: Cell<u64>,
     /// Ticks after which they are compared again.
@@ -58,6 +64,7 @@ impl Cursor {
             chunk: Cell::new(null_mut()),
             next: Cell::new(0),
             generation: Cell::new(0),
+            ending: Cell::new(false),
             compared: Cell::new(0),
             compare_after: Cell::new(COMPARE_FIRST),
         }
@@ -101,8 +108,10 @@ pub(crate) fn write(thread: &Thread, stamp: Stamp, record: &Record<'_>) -> Optio
         return None;
     }
     let cursor = &thread.cursor;
-    for _ in 0..2 {
-        if (cursor.chunk.get().is_null() || cursor.generation.get() != generation()) && !take_chunk(thread) {
+    for attempt in 0..2 {
+        let missing = cursor.chunk.get().is_null() || cursor.generation.get() != generation();
+        // After a chunk without room only an empty one will do.
+        if missing && !take_chunk(thread, attempt > 0) {
             break;
         }
         let at = cursor.next.get();
@@ -111,10 +120,18 @@ pub(crate) fn write(thread: &Thread, stamp: Stamp, record: &Record<'_>) -> Optio
         let chunk = unsafe { std::slice::from_raw_parts_mut(cursor.chunk.get(), CHUNK) };
         match writer::append(chunk, at, stamp, record) {
             Ok(next) => {
+                let frame = Frame(cursor.chunk.get().wrapping_add(at));
                 cursor.next.set(next);
-                return Some(Frame(cursor.chunk.get().wrapping_add(at)));
+                if cursor.ending.get() {
+                    hand_on(cursor);
+                }
+                return Some(frame);
             }
-            Err(NoRoom::Record) => break,
+            Err(NoRoom::Record) => {
+                // What was tried must not be taken for a record later.
+                chunk[at..].fill(0);
+                break;
+            }
             Err(NoRoom::Chunk) => {
                 batch::retire(cursor.chunk.get());
                 cursor.chunk.set(null_mut());
@@ -165,9 +182,41 @@ fn announce(thread: &Thread, api: ApiId, now: u32) {
     write(thread, Stamp { begin: clock::ticks(), ticks: 0 }, &record);
 }
 
+/// Gives the rest of the thread's chunk to whichever thread asks next.
+fn hand_on(cursor: &Cursor) {
+    let chunk = cursor.chunk.replace(null_mut());
+    if !chunk.is_null() && cursor.generation.get() == generation() {
+        batch::give(chunk, cursor.next.get());
+    }
+}
+
+/// Runs when its thread ends.
+struct AtThreadEnd;
+
+impl Drop for AtThreadEnd {
+    fn drop(&mut self) {
+        Thread::with(|thread| {
+            thread.cursor.ending.set(true);
+            hand_on(&thread.cursor);
+        });
+    }
+}
+
+thread_local! {
+    static AT_THREAD_END: AtThreadEnd = const { AtThreadEnd };
+}
+
 #[cold]
-fn take_chunk(thread: &Thread) -> bool {
+fn take_chunk(thread: &Thread, empty: bool) -> bool {
     let cursor = &thread.cursor;
+    // Has the thread watched for its end, unless that has come already.
+    cursor.ending.set(AT_THREAD_END.try_with(|_| ()).is_err());
+    cursor.generation.set(generation());
+    if !empty && let Some((chunk, next)) = batch::take_rest() {
+        cursor.chunk.set(chunk);
+        cursor.next.set(next);
+        return true;
+    }
     let taken = match batch::take() {
         Ok(taken) => taken,
         Err(reason) => {
@@ -185,12 +234,12 @@ fn take_chunk(thread: &Thread) -> bool {
     let first = writer::begin_chunk(chunk, thread_id(), taken.sequence);
     cursor.chunk.set(taken.chunk);
     cursor.next.set(first);
-    cursor.generation.set(generation());
     write_clock(thread);
     if taken.sequence == 0 {
         write_process_facts(thread);
     }
-    true
+    // An ending thread handed the chunk on after these records; it is taken again.
+    !cursor.chunk.get().is_null() || take_chunk(thread, false)
 }
 
 #[cold]

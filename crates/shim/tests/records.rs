@@ -49,6 +49,11 @@ fn job() {
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
         }
         "many" => work(200_000),
+        "threads" => {
+            for _ in 0..500 {
+                std::thread::spawn(|| work(2)).join().expect("no panic");
+            }
+        }
         "fork" => {
             work(3);
             // SAFETY: the child makes a few calls and leaves without unwinding.
@@ -176,6 +181,19 @@ fn many_records_fill_many_chunks() {
         _ => None,
     });
     assert!((0..200_000).all(|expect| versions.next() == Some(expect)), "in the order of the calls");
+}
+
+#[test]
+fn many_short_threads_share_chunks() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("traces");
+    assert!(run("threads", folder.path(), &out).status.success());
+    let file = &traces(&out)[0];
+    let trace = WorkerTrace::open(file).expect("readable");
+    assert_eq!(event_records(&trace), 1000);
+    assert!(Names::collect(&trace).ended);
+    let bytes = std::fs::metadata(file).expect("there").len();
+    assert!(bytes < 1 << 20, "{bytes} bytes for 500 threads, one after the other");
 }
 
 #[test]

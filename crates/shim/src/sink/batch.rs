@@ -39,12 +39,14 @@ struct Space {
     mapped: usize,
     left: usize,
     sequence: u32,
+    /// Rests of chunks that no thread owns: address and offset of the next record.
+    rests: Vec<(usize, usize)>,
 }
 
 static SPACE: Mutex<Space> = Mutex::new(Space::EMPTY);
 
 impl Space {
-    const EMPTY: Self = Self { path: None, mapped: 0, left: 0, sequence: 0 };
+    const EMPTY: Self = Self { path: None, mapped: 0, left: 0, sequence: 0, rests: Vec::new() };
 }
 
 fn space() -> MutexGuard<'static, Space> {
@@ -79,6 +81,20 @@ pub(super) fn take() -> Result<Taken, NoSpace> {
     let sequence = space.sequence;
     space.sequence += 1;
     Ok(Taken { chunk: chunk as *mut u8, sequence })
+}
+
+/// Takes the rest of a chunk that a thread left: its address, and where the next record goes.
+pub(super) fn take_rest() -> Option<(*mut u8, usize)> {
+    space().rests.pop().map(|(chunk, next)| (chunk as *mut u8, next))
+}
+
+/// Keeps the rest of a chunk for another thread, if there is enough of it for a large record.
+pub(super) fn give(chunk: *mut u8, next: usize) {
+    if CHUNK - next >= CHUNK / 8 {
+        space().rests.push((chunk as usize, next));
+    } else {
+        retire(chunk);
+    }
 }
 
 /// A full chunk: its pages need not stay in this process.
