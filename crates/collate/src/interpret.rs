@@ -69,12 +69,15 @@ pub(crate) fn interpret<'a>(walk: &Walk<'a>, names: &'a Names<'a>) -> Interprete
 }
 
 /// Numbers the collectives of each communicator in the order in which they run: those of a graph run at each launch,
-/// but were numbered when they were captured.
+/// but were numbered when they were captured. Sends and receives are counted apart, per direction and peer.
 fn number_collectives(found: &mut Interpreted) {
-    let mut next = vec![0; found.slots.len()];
+    let mut next: BTreeMap<(u32, Option<(CollectiveKind, u32)>), u64> = BTreeMap::new();
     for event in &mut found.events {
         if let Action::Collective { collective, .. } = &mut event.action {
-            let counter = &mut next[collective.communicator as usize];
+            let kind = collective.kind;
+            let pair = matches!(kind, CollectiveKind::Send | CollectiveKind::Recv)
+                .then_some((kind, collective.peer));
+            let counter = next.entry((collective.communicator, pair)).or_default();
             collective.sequence = *counter;
             *counter += 1;
         }

@@ -41,6 +41,8 @@ pub(crate) struct Frame<'a> {
     pub range: Option<&'a str>,
     /// Events of the host timeline before it.
     pub begin: usize,
+    /// It records gradients: it has a sequence number.
+    pub recording: bool,
 }
 
 /// Kinds of frames.
@@ -139,7 +141,17 @@ fn frame<'a>(begin: Begin<'a>, parent: Option<usize>, frames: &[Frame<'a>]) -> F
         FrameKind::Range => inherited.or(Some(name)),
         FrameKind::Operator => inherited,
     };
-    Frame { name, kind, parent, inputs: begin.inputs, outputs: &[], phase, range, begin: begin.at }
+    Frame {
+        name,
+        kind,
+        parent,
+        inputs: begin.inputs,
+        outputs: &[],
+        phase,
+        range,
+        begin: begin.at,
+        recording: begin.sequence >= 0,
+    }
 }
 
 fn phase(kind: FrameKind, name: &str, sequence: i64, above: Option<&Frame<'_>>) -> Phase {
@@ -158,6 +170,31 @@ fn phase(kind: FrameKind, name: &str, sequence: i64, above: Option<&Frame<'_>>) 
             Phase::Recompute
         }
         other => other,
+    }
+}
+
+/// Takes back what was taken for recomputation when all operators of a node record gradients: then the backward pass is
+/// itself differentiated (`create_graph`). Where something is recomputed, the node's own operators record none.
+pub(crate) fn tell_double_backward(frames: &mut [Frame<'_>]) {
+    let mut plain = vec![false; frames.len()];
+    for frame in frames.iter().filter(|frame| frame.kind == FrameKind::Operator && !frame.recording) {
+        if let Some(parent) = frame.parent {
+            plain[parent] = true;
+        }
+    }
+    for row in 0..frames.len() {
+        let Some(parent) = frames[row].parent.filter(|_| frames[row].phase == Phase::Recompute) else {
+            continue;
+        };
+        let above = &frames[parent];
+        let phase = match above.kind {
+            FrameKind::Node if above.name.contains("CheckpointFunctionBackward") || plain[parent] => {
+                Phase::Recompute
+            }
+            FrameKind::Node => Phase::Backward,
+            _ => above.phase,
+        };
+        frames[row].phase = phase;
     }
 }
 
@@ -357,6 +394,27 @@ mod tests {
         let fast = ("Optimizer.step#SGD.step", 0, -1);
         check(&[fast, ("aten::add_", 0, -1)], Optimizer, Some("Optimizer.step#SGD.step"));
         check(&[("module", 6, -1), ("inner", 6, -1), ("aten::add", 0, 1)], Forward, Some("module"));
+    }
+
+    #[test]
+    fn a_differentiated_backward_pass_is_no_recomputation() {
+        let phase = |own: i64| {
+            let mut stack = Stack::default();
+            let mut frames = Vec::new();
+            let mut open = |name, scope, sequence| {
+                stack.push(Begin { name, scope, sequence, inputs: &[], at: 0 }, &mut frames);
+            };
+            open("MulBackward0", 1, 3);
+            open("aten::linear", 0, 9);
+            open("aten::addmm", 0, -1);
+            stack.pop(&[], &mut frames);
+            stack.pop(&[], &mut frames);
+            stack.push(Begin { name: "aten::mul", scope: 0, sequence: own, inputs: &[], at: 0 }, &mut frames);
+            tell_double_backward(&mut frames);
+            (frames[1].phase, frames[2].phase)
+        };
+        assert_eq!(phase(-1), (Phase::Recompute, Phase::Recompute));
+        assert_eq!(phase(4), (Phase::Backward, Phase::Backward));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use trompe_trace::job::{Phase, Stream};
 use trompe_trace::reader::{Entry, Names, WorkerTrace};
 use trompe_trace::record::{MarkerKind, Record};
 
-use crate::operator::{Begin, Frame, FrameKind, Stack, is_optimizer_step};
+use crate::operator::{Begin, Frame, FrameKind, Stack, is_optimizer_step, tell_double_backward};
 
 /// Something that the host did, not yet interpreted.
 #[derive(Clone, Debug)]
@@ -280,6 +280,11 @@ impl<'n, 'a> Walker<'n, 'a> {
     fn finish(self) -> Walk<'a> {
         let mut found = self.found;
         let end = found.events.len();
+        tell_double_backward(&mut found.frames);
+        let frames = &found.frames;
+        let settled = |frame: Option<usize>, phase: Phase| frame.map_or(phase, |row| frames[row].phase);
+        found.events.iter_mut().for_each(|event| event.phase = settled(event.frame, event.phase));
+        found.memory.iter_mut().for_each(|event| event.phase = settled(event.frame, event.phase));
         // Ranges that were never closed (a cut trace) end with the trace.
         for (_, thread) in self.threads.into_values() {
             found.marks.extend(thread.marks.into_iter().map(|(text, begin)| Mark { text, begin, end }));

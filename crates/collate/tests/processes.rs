@@ -158,6 +158,7 @@ fn collectives_of_a_graph_are_numbered_at_each_launch() {
     t.record(&Record::CaptureBegin { stream: StreamId(0), graph: 1 });
     t.launch(Launch { name: "before", ..Launch::default() });
     collective(&mut t, 4, CollectiveKind::AllReduce, 1);
+    collective(&mut t, 4, CollectiveKind::Send, 0);
     t.record(&Record::CaptureEnd { stream: StreamId(0), graph: 1 });
     t.record(&Record::GraphInstantiate { graph: 1, executable: 9 });
     for _ in 0..2 {
@@ -175,7 +176,8 @@ fn collectives_of_a_graph_are_numbered_at_each_launch() {
             }
         })
         .collect();
-    assert_eq!(numbers, [0, 1, 2]);
+    // One before the graph, then a collective and a send in each launch.
+    assert_eq!(numbers, [0, 1, 0, 2, 1]);
     // The communicator was never announced: it has this process alone.
     assert_eq!((job.communicators.len(), job.communicators[0].members.len()), (1, 1));
 }

@@ -166,6 +166,7 @@ impl<'t> Operator<'t> {
             phase: trompe_trace::job::Phase::Forward,
             range: None,
             begin: 0,
+            recording: false,
         }
     }
 }
