@@ -1,6 +1,6 @@
 //! The report a person reads, drawn from [`trompe_results`] and nothing else.
 //!
-//! What it is: [`text`] for a terminal, and [`html`], one self-contained page (no network, no fonts, no library) with
+//! What it is: [`text()`] for a terminal, and [`html`], one self-contained page (no network, no fonts, no library) with
 //! charts, the timeline of a step, and every table of the report.
 //!
 //! What it is not: it predicts nothing, reads no file, knows no terminal (the caller says how wide it is and whether

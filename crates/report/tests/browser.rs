@@ -37,7 +37,7 @@ fn drawn(page: &str) -> Option<String> {
         ])
         .args([
             "--enable-logging=stderr",
-            "--virtual-time-budget=2000",
+            "--virtual-time-budget=20000",
             "--window-size=1280,2000",
             "--dump-dom",
         ])
