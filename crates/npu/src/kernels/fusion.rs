@@ -94,24 +94,29 @@ pub fn mix(rows: u64, cores: u32) -> Program {
         for _ in 0..2 {
             lane.emit_on(Some(Pipe::V), "vec_ready", &[("flag", 0.into())]);
         }
-        lane.auto_sync(|lane| {
-            lane.range(&core, tiles, &cores, |lane, tile| {
-                let row = lane.calc("var_mul", &tile, 128);
-                let row = lane.calc("var_add", &row, &skip);
-                let [from, to] = [&product, &result].map(|buffer| lane.slot(buffer, &turn));
-                lane.emit("wait_cube", &[("flag", 0.into())]);
-                let bound: Vec<crate::program::Argument> = vec![(&from).into(), (&to).into()];
-                lane.emit("call_micro", &[("name", "finish".into()), ("call_bindings", bound.into())]);
-                lane.emit_on(Some(Pipe::V), "vec_ready", &[("flag", 0.into())]);
-                let out = lane.rows(&y, &row, 64, [rows, 64]);
-                lane.emit("ub_to_gm_pad", &[
-                    ("dst", (&out).into()),
-                    ("src", (&to).into()),
-                    ("n_burst", 1.into()),
-                    ("burst_len_byte", 16384.into()),
-                ]);
-                lane.emit("var_add", &[("out", "turn".into()), ("a", "turn".into()), ("b", 1.into())]);
-            });
+        // By hand: the result is handed on after the product's buffer has been given back.
+        lane.event("create_devent", "finished", "V", "MTE3", false);
+        lane.event("create_devent", "stored", "MTE3", "V", true);
+        lane.range(&core, tiles, &cores, |lane, tile| {
+            let row = lane.calc("var_mul", &tile, 128);
+            let row = lane.calc("var_add", &row, &skip);
+            let [from, to] = [&product, &result].map(|buffer| lane.slot(buffer, &turn));
+            lane.emit("wait_cube", &[("flag", 0.into())]);
+            lane.emit("event_wait", &[("event", "stored".into())]);
+            let bound: Vec<crate::program::Argument> = vec![(&from).into(), (&to).into()];
+            lane.emit("call_micro", &[("name", "finish".into()), ("call_bindings", bound.into())]);
+            lane.emit_on(Some(Pipe::V), "vec_ready", &[("flag", 0.into())]);
+            lane.emit("event_set", &[("event", "finished".into())]);
+            let out = lane.rows(&y, &row, 64, [rows, 64]);
+            lane.emit("event_wait", &[("event", "finished".into())]);
+            lane.emit("ub_to_gm_pad", &[
+                ("dst", (&out).into()),
+                ("src", (&to).into()),
+                ("n_burst", 1.into()),
+                ("burst_len_byte", 16384.into()),
+            ]);
+            lane.emit("event_set", &[("event", "stored".into())]);
+            lane.emit("var_add", &[("out", "turn".into()), ("a", "turn".into()), ("b", 1.into())]);
         });
     });
     kernel.build()

@@ -409,3 +409,19 @@ fn critical_path(cores: &[Core]) -> Vec<Step> {
     steps.reverse();
     steps
 }
+
+impl Outcome {
+    /// First and one past the last cycle of each task of a pipe, for example `cube.MTE2`.
+    #[must_use]
+    pub fn spans(&self, core: u32, pipe: &str) -> Vec<(u64, u64)> {
+        let Some(timeline) = self.timelines.iter().find(|timeline| timeline.core == core) else {
+            return Vec::new();
+        };
+        let on_pipe = |actor: u8| {
+            let (lane, name) = actor_name(actor.into());
+            pipe.split_once('.').is_some_and(|(wanted, pipe)| wanted == lane.name() && pipe == name)
+        };
+        let tasks = timeline.records.iter().filter(|record| record.what == What::Task && on_pipe(record.actor));
+        tasks.map(|record| (record.start, record.end)).collect()
+    }
+}
