@@ -133,7 +133,6 @@ pub(crate) struct Code {
 /// A variable.
 #[derive(Debug)]
 pub(crate) struct Variable {
-    pub(crate) name: String,
     /// What `GetValueFrom` casts to.
     pub(crate) dtype: Option<ElementType>,
 }

@@ -36,8 +36,6 @@ pub(crate) struct Context<'a> {
     pub(crate) scratch: &'a mut Scratch,
     /// Which unified buffer is the lane's own.
     pub(crate) sub_block: usize,
-    /// The unified buffers that the cube writes to.
-    pub(crate) vector_lanes: usize,
     /// Layout of the matrix unit's left operand where an instruction leaves it open.
     pub(crate) left_zz: bool,
     /// Round and mask as the reference does.
@@ -49,7 +47,6 @@ pub(crate) struct Context<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) more: Vec<u8>,
     pub(crate) values: Vec<f32>,
     pub(crate) left: Vec<f32>,
     pub(crate) right: Vec<f32>,

@@ -19,6 +19,7 @@
 
 mod auto_sync;
 pub mod builder;
+pub mod chrome;
 mod compile;
 mod cycles;
 mod device;
@@ -27,10 +28,12 @@ mod error;
 mod exec;
 pub mod kernels;
 mod memory;
+pub mod npy;
 mod ops;
 mod program;
 mod run;
 mod shadow;
+pub mod summary;
 mod task;
 
 pub use device::{Device, Profile};

@@ -9,10 +9,10 @@
 //! first.
 
 mod control;
-mod core;
+pub(crate) mod core;
 mod machine;
 mod pipe;
-mod record;
+pub(crate) mod record;
 mod sync;
 
 pub use machine::{Checks, Input, Options, Outcome, Output, run};

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 /// Crates that carry a benchmark program.
-pub(crate) const PARTS: &[&str] = &["shim", "engine", "cluster"];
+pub(crate) const PARTS: &[&str] = &["shim", "engine", "cluster", "npu"];
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {

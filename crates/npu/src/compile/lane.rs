@@ -91,13 +91,7 @@ pub(super) fn compile(instructions: &[Instruction], unit: &Unit<'_>) -> Result<C
     }
     link(&mut code, &sites)?;
     code.sites = sites;
-    code.variables = tables
-        .variables
-        .list
-        .into_iter()
-        .zip(tables.dtypes)
-        .map(|(name, dtype)| Variable { name, dtype })
-        .collect();
+    code.variables = tables.dtypes.into_iter().map(|dtype| Variable { dtype }).collect();
     code.lists = tables.lists.list;
     code.views = tables.views.list;
     Ok(code)

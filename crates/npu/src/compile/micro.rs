@@ -15,7 +15,6 @@ pub(crate) struct MicroCode {
     /// Name, and whether it is a tensor.
     pub(crate) parameters: Vec<(String, bool)>,
     pub(crate) instrs: Vec<MicroInstr>,
-    pub(crate) sites: Vec<Site>,
     /// Element type of each register.
     pub(crate) registers: Vec<ElementType>,
     pub(crate) masks: usize,
@@ -107,7 +106,6 @@ pub(super) fn compile(name: &str, micro: &Micro) -> Result<MicroCode, ProgramErr
         name: name.to_owned(),
         parameters,
         instrs,
-        sites,
         registers: tables.dtypes,
         masks: tables.masks.list.len(),
         tensors: tables.tensors.list,

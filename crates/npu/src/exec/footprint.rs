@@ -17,7 +17,6 @@ pub(crate) struct Limits<'a> {
     pub(crate) device: &'a Device,
     /// Which unified buffer is the lane's own.
     pub(crate) sub_block: usize,
-    pub(crate) vector_lanes: usize,
     pub(crate) left_zz: bool,
     /// The lane is the cube's.
     pub(crate) cube: bool,

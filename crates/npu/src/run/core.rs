@@ -87,13 +87,13 @@ pub(super) struct Binding {
 
 /// What all cores share.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) program: Compiled,
-    pub(super) device: Device,
-    pub(super) profile: Profile,
-    pub(super) options: Options,
-    pub(super) gm: GlobalMemory,
-    pub(super) vector_lanes: usize,
+pub(crate) struct Shared {
+    pub(crate) program: Compiled,
+    pub(crate) device: Device,
+    pub(crate) profile: Profile,
+    pub(crate) options: Options,
+    pub(crate) gm: GlobalMemory,
+    pub(crate) vector_lanes: usize,
 }
 
 /// See the module's documentation.

@@ -411,6 +411,12 @@ fn critical_path(cores: &[Core]) -> Vec<Step> {
 }
 
 impl Outcome {
+    /// The makespan in microseconds of the device's clock.
+    #[must_use]
+    pub fn microseconds(&self) -> f64 {
+        self.makespan as f64 / self.shared.device.clock_mhz
+    }
+
     /// First and one past the last cycle of each task of a pipe, for example `cube.MTE2`.
     #[must_use]
     pub fn spans(&self, core: u32, pipe: &str) -> Vec<(u64, u64)> {

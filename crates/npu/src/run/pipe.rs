@@ -324,7 +324,6 @@ impl Core {
         Limits {
             device,
             sub_block: lane.sub_block(),
-            vector_lanes: self.shared.vector_lanes,
             left_zz: device.left_operand_layout == crate::device::LeftLayout::Zz,
             cube: lane == Lane::Cube,
         }
@@ -391,7 +390,6 @@ impl Core {
                 vector: &mut self.vectors[sub],
                 scratch: &mut self.scratch,
                 sub_block: sub,
-                vector_lanes: shared.vector_lanes,
                 left_zz: limits.left_zz,
                 compat: shared.options.compat,
                 cycle: start,
