@@ -4,9 +4,10 @@
 //! them anew. A user's own may be laid beside them ([`Constants::parse`]).
 
 use serde::{Deserialize, Serialize};
+use trompe_hardware::Architecture;
 
 use crate::operation::Operation;
-use crate::tuner::{Algorithm, Generation, Protocol};
+use crate::tuner::{Algorithm, Protocol};
 
 /// All constants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,7 +37,7 @@ pub enum Carrier {
 #[serde(deny_unknown_fields)]
 pub struct FabricConstants {
     /// Generation of the devices.
-    pub generation: Generation,
+    pub architecture: Architecture,
     /// How they are joined.
     pub carrier: Carrier,
     /// Nominal ring rate of the measured machines in GB/s; other rates scale the bytes' share of a time.
@@ -165,8 +166,8 @@ impl Constants {
 
     /// The constants for a kind of fabric: its own, else those of the nearest generation joined in the same way.
     #[must_use]
-    pub fn find(&self, generation: Generation, carrier: Carrier) -> Option<&FabricConstants> {
-        let distance = |fabric: &&FabricConstants| (fabric.generation as i32 - generation as i32).abs();
+    pub fn find(&self, architecture: Architecture, carrier: Carrier) -> Option<&FabricConstants> {
+        let distance = |fabric: &&FabricConstants| (fabric.architecture as i32 - architecture as i32).abs();
         self.fabrics.iter().filter(|fabric| fabric.carrier == carrier).min_by_key(distance)
     }
 }

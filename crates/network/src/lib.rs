@@ -23,7 +23,7 @@ mod placement;
 pub mod readers;
 pub mod tuner;
 
-pub use constants::{Constants, ConstantsError, FabricConstants, NetworkConstants, Term};
+pub use constants::{Carrier, Constants, ConstantsError, FabricConstants, NetworkConstants, Term};
 pub use fabric::{Fabric, Inside, Layout};
 pub use features::Features;
 pub use fit::{Fitted, Sample, fit};

@@ -3,7 +3,7 @@
 use trompe_base::{Bytes, Duration};
 use trompe_hardware::ClusterSheet;
 
-use crate::constants::{Carrier, Constants, FabricConstants, Term};
+use crate::constants::{Constants, FabricConstants, Term};
 use crate::fabric::Fabric;
 use crate::features::Features;
 use crate::operation::Operation;
@@ -125,12 +125,7 @@ impl NetworkModel {
         features: &Features,
     ) -> (Cost, Option<&Term>, Method) {
         let layout = self.fabric.layout(&placement.local);
-        let carrier = match (layout.switched, layout.nvlink) {
-            (true, _) => Carrier::Switched,
-            (_, true) => Carrier::Linked,
-            _ => Carrier::Pcie,
-        };
-        let constants = self.constants.find(self.fabric.generation, carrier);
+        let constants = self.constants.find(self.fabric.architecture, layout.carrier);
         let Some((fabric, term)) =
             constants.and_then(|fabric| Some((fabric, nearest(fabric, operation, choice)?)))
         else {
@@ -143,7 +138,7 @@ impl NetworkModel {
         let wire = if placement.per_node() < 2 { 0.0 } else { features.wire };
         let start = term.base + term.step * features.steps;
         let bytes = 1e-9 * (term.wire * scale * wire + term.own * own * features.own);
-        let exact = fabric.generation == self.fabric.generation
+        let exact = fabric.architecture == self.fabric.architecture
             && (term.operation, term.algorithm, term.protocol)
                 == (operation, choice.algorithm, choice.protocol);
         (Cost { start, bytes }, Some(term), if exact { Method::Fitted } else { Method::Scaled })

@@ -8,6 +8,7 @@ mod rings;
 use trompe_base::Duration;
 use trompe_hardware::{Architecture, BytesPerSecond, ClusterSheet, LinkKind, NetworkKind, Topology};
 
+use crate::constants::Carrier;
 use crate::placement::Placement;
 use crate::tuner::{Communicator, Generation};
 
@@ -15,7 +16,7 @@ use crate::tuner::{Communicator, Generation};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fabric {
     /// Generation of the devices.
-    pub generation: Generation,
+    pub architecture: Architecture,
     /// Devices in each node; global device numbers run node after node.
     pub devices_per_node: u32,
     /// What joins them inside a node.
@@ -57,10 +58,8 @@ pub enum Inside {
 pub struct Layout {
     /// Nominal rate of a ring through all of them.
     pub ring: BytesPerSecond,
-    /// Whether that ring runs over NVLink alone.
-    pub nvlink: bool,
-    /// Whether it runs through NVLink switches.
-    pub switched: bool,
+    /// What it runs over.
+    pub carrier: Carrier,
 }
 
 /// Share of NVLink's nominal rate that NCCL counts on (NCCL `src/graph/topo.h`: 20 of 25 GB/s per link, 20.6 on
@@ -86,7 +85,7 @@ impl Fabric {
             LinkKind::Pcie | LinkKind::InfiniBand | LinkKind::Ethernet => Inside::Pcie(node.peer.bandwidth),
         };
         Self {
-            generation: generation(device.architecture()),
+            architecture: device.architecture(),
             devices_per_node: node.device_count.max(1),
             inside,
             host: device.interconnect.pcie_bandwidth,
@@ -103,14 +102,13 @@ impl Fabric {
     #[must_use]
     pub fn layout(&self, local: &[u32]) -> Layout {
         match &self.inside {
-            Inside::Switch(rate) => Layout { ring: *rate, nvlink: true, switched: true },
-            Inside::Pcie(rate) => Layout { ring: *rate, nvlink: false, switched: false },
+            Inside::Switch(rate) => Layout { ring: *rate, carrier: Carrier::Switched },
+            Inside::Pcie(rate) => Layout { ring: *rate, carrier: Carrier::Pcie },
             Inside::Links { links, per_link } => match rings::count(links, local) {
-                0 => Layout { ring: self.host, nvlink: false, switched: false },
+                0 => Layout { ring: self.host, carrier: Carrier::Pcie },
                 rings => Layout {
                     ring: BytesPerSecond(per_link.0 * f64::from(rings)),
-                    nvlink: true,
-                    switched: false,
+                    carrier: Carrier::Linked,
                 },
             },
         }
@@ -145,26 +143,28 @@ impl Fabric {
     pub fn communicator(&self, placement: &Placement) -> Communicator {
         const GIGA: f64 = 1e9;
         let layout = self.layout(&placement.local);
-        let share = if layout.nvlink { NVLINK_SHARE } else { PCIE_SHARE };
+        let generation = generation(self.architecture);
+        let nvlink = layout.carrier != Carrier::Pcie;
+        let share = if nvlink { NVLINK_SHARE } else { PCIE_SHARE };
         let inside = layout.ring.0 * share / GIGA;
         let network = self.adapter.0 * f64::from(self.adapters_of(&placement.local)) / GIGA;
         let alone = placement.per_node() < 2;
         // Channels as NCCL reports them on such machines: NVSwitch 24 (Ampere, Hopper) or 32, one per link and
         // direction on a mesh, two over PCIe.
-        let channels = match (layout.switched, layout.nvlink, self.generation) {
-            (true, _, Generation::Blackwell) => 32,
-            (true, ..) => 24,
-            (false, true, _) => 12,
-            (false, false, _) => 2,
+        let channels = match (layout.carrier, generation) {
+            (Carrier::Switched, Generation::Blackwell) => 32,
+            (Carrier::Switched, _) => 24,
+            (Carrier::Linked, _) => 12,
+            (Carrier::Pcie, _) => 2,
         };
-        let reduces = matches!(self.generation, Generation::Hopper | Generation::Blackwell);
+        let reduces = matches!(generation, Generation::Hopper | Generation::Blackwell);
         Communicator {
             ranks: placement.ranks,
             nodes: placement.nodes,
-            generation: self.generation,
-            nvlink: layout.nvlink,
+            generation,
+            nvlink,
             // NCCL takes NVLS for three ranks or more per node.
-            nvls: layout.switched && reduces && placement.per_node() > 2,
+            nvls: layout.carrier == Carrier::Switched && reduces && placement.per_node() > 2,
             channels,
             // A lone device is bound by its network alone.
             inside: if alone && placement.nodes > 1 { f64::INFINITY } else { inside },
@@ -214,7 +214,7 @@ mod tests {
     fn layout(spec: &str, local: &[u32]) -> (u64, bool) {
         let fabric = Fabric::from_cluster(&trompe_hardware::resolve(spec).unwrap());
         let layout = fabric.layout(local);
-        ((layout.ring.0 / 1e9).round() as u64, layout.nvlink)
+        ((layout.ring.0 / 1e9).round() as u64, layout.carrier != Carrier::Pcie)
     }
 
     #[test]

@@ -1,0 +1,29 @@
+//! Fits the built-in constants to public measurements, and says how well they predict.
+//!
+//! `cargo run --release --example collectives -- table collectives.csv.gz` prints the tables of the crate's README;
+//! `… fit collectives.csv.gz` prints `constants/fitted.toml`. The file has the columns `source, split, gpu, system, nodes, ranks,
+//! gpus_per_node, collective, bytes, time_us, variant` with bytes as nccl-tests counts them. Rows with split `dev`, and train
+//! rows of held-out sizes (every fourth power of two), are not fitted.
+
+#[path = "collectives/fitting.rs"]
+mod fitting;
+#[path = "collectives/rows.rs"]
+mod rows;
+#[path = "collectives/systems.rs"]
+mod systems;
+#[path = "collectives/tables.rs"]
+mod tables;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [mode, path] = arguments.as_slice() else {
+        return Err("usage: collectives (fit|table) FILE.csv.gz".into());
+    };
+    let rows = rows::read(path.as_ref())?;
+    match mode.as_str() {
+        "fit" => print!("{}", fitting::constants(&rows).to_toml()),
+        "table" => print!("{}", tables::write(&rows, &trompe_network::Constants::builtin())),
+        other => return Err(format!("`{other}` is neither `fit` nor `table`").into()),
+    }
+    Ok(())
+}

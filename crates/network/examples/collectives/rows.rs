@@ -1,0 +1,84 @@
+//! Measurements from a gzipped CSV file.
+
+use std::error::Error;
+use std::fs::File;
+use std::path::Path;
+
+use trompe_base::Bytes;
+use trompe_network::{NetworkModel, Operation, Placement};
+
+use crate::systems::{self, System};
+
+/// One measured operation.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// What it was measured on.
+    pub(crate) system: &'static System,
+    pub(crate) operation: Operation,
+    pub(crate) placement: Placement,
+    pub(crate) bytes: Bytes,
+    pub(crate) micros: f64,
+    /// Whether it may be fitted.
+    pub(crate) fitted: bool,
+    /// Whether its split is `dev`.
+    pub(crate) dev: bool,
+}
+
+impl Row {
+    /// The model's time for it in microseconds, without what the system's way of measuring adds.
+    pub(crate) fn predicted(&self, model: &NetworkModel) -> f64 {
+        model.price(self.operation, self.bytes, &self.placement).time.as_micros_f64()
+    }
+}
+
+/// The rows that a known system measured.
+pub(crate) fn read(path: &Path) -> Result<Vec<Row>, Box<dyn Error>> {
+    let mut reader = csv::Reader::from_reader(flate2::read::GzDecoder::new(File::open(path)?));
+    let headers = reader.headers()?.clone();
+    let column = |name: &str| {
+        headers.iter().position(|header| header == name).ok_or_else(|| format!("no column `{name}`"))
+    };
+    let [source, split, gpu, system] =
+        [column("source")?, column("split")?, column("gpu")?, column("system")?];
+    let [nodes, local, collective] = [column("nodes")?, column("gpus_per_node")?, column("collective")?];
+    let [bytes, micros, variant] = [column("bytes")?, column("time_us")?, column("variant")?];
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record?;
+        let Some(system) = systems::find(&record[source], &record[gpu], &record[system]) else { continue };
+        let Some(operation) = operation(&record[collective]) else { continue };
+        // Registered symmetric buffers are another way to call, not modelled.
+        if record[variant].contains("reg2") {
+            continue;
+        }
+        let (nodes, local): (u32, u32) = (record[nodes].parse()?, record[local].parse()?);
+        let bytes = Bytes(record[bytes].parse::<f64>()? as u64);
+        if bytes.0 == 0 || nodes > 1 && system.across == systems::Across::Unknown {
+            continue;
+        }
+        let dev = &record[split] == "dev";
+        rows.push(Row {
+            system,
+            operation,
+            placement: system.placement(nodes, local),
+            bytes,
+            micros: record[micros].parse()?,
+            fitted: !dev && bytes.0.ilog2() % 4 != 3,
+            dev,
+        });
+    }
+    Ok(rows)
+}
+
+fn operation(name: &str) -> Option<Operation> {
+    Some(match name {
+        "all_reduce" => Operation::AllReduce,
+        "all_gather" => Operation::AllGather,
+        "reduce_scatter" => Operation::ReduceScatter,
+        "broadcast" => Operation::Broadcast,
+        "reduce" => Operation::Reduce,
+        "alltoall" => Operation::AllToAll,
+        "sendrecv" => Operation::SendReceive,
+        _ => return None,
+    })
+}
