@@ -92,10 +92,19 @@ fn main() {
         measure("matmul 1024x1024x1024, 32 cores", &product(1024, 32), false, repeats, None),
     ];
     for size in [512, 1024, 2048, 4096] {
-        rows.push(measure(&format!("matmul {size}x{size}x{size}, 4 cores"), &product(size, 4), true, repeats, None));
+        rows.push(measure(
+            &format!("matmul {size}x{size}x{size}, 4 cores"),
+            &product(size, 4),
+            true,
+            repeats,
+            None,
+        ));
     }
     if has("--json") {
-        println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "rows": rows })).expect("rows are JSON"));
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&serde_json::json!({ "rows": rows })).expect("rows are JSON")
+        );
         return;
     }
     println!(
@@ -106,7 +115,13 @@ fn main() {
         let limit = row.limit_milliseconds.map_or_else(String::new, |limit| format!("{limit:.0}"));
         println!(
             "{:<36} {:<12} {:>8} {:>10} {:>10.2} {:>8.0} {:>10.0} {limit:>9}",
-            row.kernel, row.mode, row.tasks, row.cycles, row.milliseconds, row.nanoseconds_per_task, row.times_the_reference
+            row.kernel,
+            row.mode,
+            row.tasks,
+            row.cycles,
+            row.milliseconds,
+            row.nanoseconds_per_task,
+            row.times_the_reference
         );
     }
 }

@@ -57,12 +57,8 @@ pub(crate) fn expand(
     while at < instructions.len() {
         let refuse = |index: usize, problem: &str| {
             let instruction: &Instruction = &instructions[index];
-            let site = Site {
-                list: lane.to_owned(),
-                index,
-                op: instruction.op.clone(),
-                at: instruction.at.clone(),
-            };
+            let site =
+                Site { list: lane.to_owned(), index, op: instruction.op.clone(), at: instruction.at.clone() };
             ProgramError::Instruction { site: Box::new(site), problem: problem.to_owned() }
         };
         match instructions[at].op.as_str() {
@@ -216,7 +212,9 @@ impl Region<'_> {
         found.dedup();
         // A cube's store into the unified buffers is ordered against the vector lanes by flags.
         if self.pipes.contains(&Pipe::M) {
-            let local = |name: &str| self.tensors.iter().any(|tensor| tensor.name == name && tensor.space == Space::Ub);
+            let local = |name: &str| {
+                self.tensors.iter().any(|tensor| tensor.name == name && tensor.space == Space::Ub)
+            };
             found.retain(|(buffer, _)| !local(buffer));
         }
         found
@@ -278,7 +276,8 @@ impl Region<'_> {
 
     /// Puts the events of a cycle around its runs.
     fn insert(&self, number: usize, cycle: &Cycle, created: &mut Vec<Instruction>, inserted: &mut Inserted) {
-        let create = ["create_sevent", "create_devent", "create_tevent", "create_qevent"][cycle.slots.clamp(1, 4) - 1];
+        let create =
+            ["create_sevent", "create_devent", "create_tevent", "create_qevent"][cycle.slots.clamp(1, 4) - 1];
         let count = cycle.runs.len();
         for at in 0..count {
             let (next, wraps) = ((at + 1) % count, at + 1 == count);
@@ -288,12 +287,15 @@ impl Region<'_> {
             }
             let kind = if wraps { "valid" } else { "ready" };
             let name = format!("auto{}_{number}_{kind}{at}", self.number);
-            created.push(instruction(create, &[
-                ("name", Argument::Text(name.clone())),
-                ("src_pipe", Argument::Text(source.name().to_owned())),
-                ("dst_pipe", Argument::Text(target.name().to_owned())),
-                ("preset", Argument::Bool(wraps)),
-            ]));
+            created.push(instruction(
+                create,
+                &[
+                    ("name", Argument::Text(name.clone())),
+                    ("src_pipe", Argument::Text(source.name().to_owned())),
+                    ("dst_pipe", Argument::Text(target.name().to_owned())),
+                    ("preset", Argument::Bool(wraps)),
+                ],
+            ));
             let event = [("event", Argument::Text(name))];
             inserted.entry(begin).or_default().0.push(instruction("event_wait", &event));
             inserted.entry(end).or_default().1.push(instruction("event_set", &event));

@@ -8,7 +8,7 @@
 //! let mut kernel = Kernel::new("double", 1);
 //! let x = kernel.global("x", F32, &[4, 64], Role::Input);
 //! let y = kernel.global("y", F32, &[4, 64], Role::Output);
-//! let (input, output) = (kernel.buffer("input", "ub", F32, &[1, 64], 2), kernel.buffer("output", "ub", F32, &[1, 64], 2));
+//! let (input, output) = (kernel.buffer("input", ("ub", 2), F32, &[1, 64]), kernel.buffer("output", ("ub", 2), F32, &[1, 64]));
 //! kernel.vector(|lane| {
 //!     lane.auto_sync(|lane| {
 //!         lane.range(0, 4, 1, |lane, row| {
@@ -28,8 +28,8 @@ use std::collections::BTreeMap;
 
 use crate::element::ElementType;
 use crate::program::{
-    Argument, FORMAT, Instruction, LaneName, LaneProgram, Micro, Parameter, ParameterKind, Pipe, Program, Role,
-    Space, Tensor, VERSION,
+    Argument, FORMAT, Instruction, LaneName, LaneProgram, Micro, Parameter, ParameterKind, Pipe, Program,
+    Role, Space, Tensor, VERSION,
 };
 
 /// A program under construction.
@@ -146,10 +146,16 @@ impl Kernel {
 
     /// A tensor in global memory.
     pub fn global(&mut self, name: &str, dtype: ElementType, shape: &[u64], role: Role) -> View {
-        self.tensor(name, Space::Gm, dtype, shape, role)
+        self.tensor(name, (Space::Gm, role), dtype, shape)
     }
 
-    fn tensor(&mut self, name: &str, space: Space, dtype: ElementType, shape: &[u64], role: Role) -> View {
+    fn tensor(
+        &mut self,
+        name: &str,
+        (space, role): (Space, Role),
+        dtype: ElementType,
+        shape: &[u64],
+    ) -> View {
         self.program.tensors.push(Tensor {
             name: name.to_owned(),
             space,
@@ -169,14 +175,20 @@ impl Kernel {
     /// # Panics
     /// When there is no such memory.
     pub fn local(&mut self, name: &str, memory: &str, dtype: ElementType, shape: &[u64]) -> View {
-        self.tensor(name, space(memory), dtype, shape, Role::Workspace)
+        self.tensor(name, (space(memory), Role::Workspace), dtype, shape)
     }
 
     /// A buffer of one to four slots.
     ///
     /// # Panics
     /// When there is no such memory or the number of slots is another.
-    pub fn buffer(&mut self, name: &str, memory: &str, dtype: ElementType, shape: &[u64], slots: usize) -> Buffer {
+    pub fn buffer(
+        &mut self,
+        name: &str,
+        (memory, slots): (&str, usize),
+        dtype: ElementType,
+        shape: &[u64],
+    ) -> Buffer {
         assert!((1..=4).contains(&slots), "a buffer has one to four slots");
         let names: Vec<String> = (0..slots).map(|slot| format!("{name}.{slot}")).collect();
         for name in &names {
@@ -275,12 +287,15 @@ impl Lane {
         body: impl FnOnce(&mut Self, Var),
     ) {
         let name = self.fresh("i");
-        self.emit("start_loop", &[
-            ("var_name", name.as_str().into()),
-            ("start", start.into()),
-            ("stop", stop.into()),
-            ("step", step.into()),
-        ]);
+        self.emit(
+            "start_loop",
+            &[
+                ("var_name", name.as_str().into()),
+                ("start", start.into()),
+                ("stop", stop.into()),
+                ("step", step.into()),
+            ],
+        );
         body(self, Var(name));
         self.emit("end_loop", &[]);
     }
@@ -303,11 +318,10 @@ impl Lane {
     pub fn slot(&mut self, buffer: &Buffer, index: &Var) -> View {
         let view = self.fresh("slot");
         let slots: Vec<&str> = buffer.0.iter().map(String::as_str).collect();
-        self.emit("get_buf", &[
-            ("view_name", view.as_str().into()),
-            ("index", index.into()),
-            ("slot_names", slots.into()),
-        ]);
+        self.emit(
+            "get_buf",
+            &[("view_name", view.as_str().into()), ("index", index.into()), ("slot_names", slots.into())],
+        );
         View(view)
     }
 
@@ -319,48 +333,66 @@ impl Lane {
     /// `count` elements from `first` on of a tensor of `length` elements in global memory.
     pub fn span(&mut self, tensor: &View, first: &Var, count: &Var, length: i64) -> View {
         let view = self.fresh("gm");
-        self.emit("slice_gm_tensor", &[
-            ("view_name", view.as_str().into()),
-            ("source_name", tensor.into()),
-            ("offset", vec![first].into()),
-            ("src_dim", vec![length].into()),
-            ("span", vec![count].into()),
-        ]);
+        self.emit(
+            "slice_gm_tensor",
+            &[
+                ("view_name", view.as_str().into()),
+                ("source_name", tensor.into()),
+                ("offset", vec![first].into()),
+                ("src_dim", vec![length].into()),
+                ("span", vec![count].into()),
+            ],
+        );
         View(view)
     }
 
     /// A window of a two-dimensional tensor in global memory.
-    pub fn window(&mut self, tensor: &View, offset: [Argument; 2], span: [Argument; 2], shape: [i64; 2]) -> View {
+    pub fn window(
+        &mut self,
+        tensor: &View,
+        offset: [Argument; 2],
+        span: [Argument; 2],
+        shape: [i64; 2],
+    ) -> View {
         let view = self.fresh("gm");
-        self.emit("slice_gm_tensor", &[
-            ("view_name", view.as_str().into()),
-            ("source_name", tensor.into()),
-            ("offset", Argument::List(offset.into())),
-            ("src_dim", shape.to_vec().into()),
-            ("span", Argument::List(span.into())),
-        ]);
+        self.emit(
+            "slice_gm_tensor",
+            &[
+                ("view_name", view.as_str().into()),
+                ("source_name", tensor.into()),
+                ("offset", Argument::List(offset.into())),
+                ("src_dim", shape.to_vec().into()),
+                ("span", Argument::List(span.into())),
+            ],
+        );
         View(view)
     }
 
     /// A window of a two-dimensional tensor in a core's memory.
     pub fn part(&mut self, tensor: &View, offset: [Argument; 2], span: [Argument; 2]) -> View {
         let view = self.fresh("part");
-        self.emit("slice_tensor", &[
-            ("view_name", view.as_str().into()),
-            ("source_name", tensor.into()),
-            ("offset", Argument::List(offset.into())),
-            ("span", Argument::List(span.into())),
-        ]);
+        self.emit(
+            "slice_tensor",
+            &[
+                ("view_name", view.as_str().into()),
+                ("source_name", tensor.into()),
+                ("offset", Argument::List(offset.into())),
+                ("span", Argument::List(span.into())),
+            ],
+        );
         View(view)
     }
 
     /// An event: `create_sevent` and its like.
-    pub fn event(&mut self, op: &str, name: &str, source: &str, target: &str, preset: bool) {
-        self.emit(op, &[
-            ("name", name.into()),
-            ("src_pipe", source.into()),
-            ("dst_pipe", target.into()),
-            ("preset", preset.into()),
-        ]);
+    pub fn event(&mut self, op: &str, name: &str, (source, target): (&str, &str), preset: bool) {
+        self.emit(
+            op,
+            &[
+                ("name", name.into()),
+                ("src_pipe", source.into()),
+                ("dst_pipe", target.into()),
+                ("preset", preset.into()),
+            ],
+        );
     }
 }

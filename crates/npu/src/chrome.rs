@@ -28,9 +28,10 @@ pub fn timeline(outcome: &Outcome) -> String {
                 continue;
             }
             let name = format!("core{}.{}.{pipe}", timeline.core, lane.name());
-            for (kind, args) in
-                [("thread_name", json!({ "name": name })), ("thread_sort_index", json!({ "sort_index": track(actor) }))]
-            {
+            for (kind, args) in [
+                ("thread_name", json!({ "name": name })),
+                ("thread_sort_index", json!({ "sort_index": track(actor) })),
+            ] {
                 events.push(json!({ "ph": "M", "pid": 1, "tid": track(actor), "name": kind, "args": args }));
             }
         }
@@ -76,7 +77,7 @@ pub fn timeline(outcome: &Outcome) -> String {
             }
             let category = if record.what == What::Task { "pipe" } else { "sync" };
             let shown = cycles.max(u64::from(record.what != What::Task));
-            events.push(span(name, category, track(actor), (record.start, shown), clock, args));
+            events.push(span((name, category), track(actor), (record.start, shown), clock, args));
             if record.what == What::Task {
                 let control = match lane {
                     Lane::Cube => 0,
@@ -84,7 +85,7 @@ pub fn timeline(outcome: &Outcome) -> String {
                     Lane::Vec1 => 9,
                 };
                 let args = json!({ "trace_phase": "dispatch", "pipe_name": pipe, "opname": name });
-                events.push(span(name, "control", track(control), (record.issued, 0), clock, args));
+                events.push(span((name, "control"), track(control), (record.issued, 0), clock, args));
             }
         }
     }
@@ -92,7 +93,13 @@ pub fn timeline(outcome: &Outcome) -> String {
     text.to_string() + "\n"
 }
 
-fn span(name: &str, category: &str, tid: usize, (start, cycles): (u64, u64), megahertz: f64, args: Value) -> Value {
+fn span(
+    (name, category): (&str, &str),
+    tid: usize,
+    (start, cycles): (u64, u64),
+    megahertz: f64,
+    args: Value,
+) -> Value {
     let micros = |cycles: u64| (cycles as f64 / megahertz * 1e6).round() / 1e6;
     json!({
         "ph": "X", "pid": 1, "tid": tid, "name": name, "cat": category, "ts": micros(start), "dur": micros(cycles), "args": args

@@ -226,8 +226,7 @@ pub(crate) fn compile(program: &Program, device: &Device, overlap: bool) -> Resu
             let (name, pipes) = (lane_id.name(), lane_id.pipes());
             let expanded = crate::auto_sync::expand(name, &lane.instructions, &program.tensors, pipes)?;
             if lists[lane_id as usize].replace(expanded).is_some() {
-                let problem =
-                    format!("lane `{}` has two lists of instructions; join them", lane_id.name());
+                let problem = format!("lane `{}` has two lists of instructions; join them", lane_id.name());
                 return Err(ProgramError::Whole(problem));
             }
         }

@@ -1,8 +1,8 @@
 //! How many cycles a task takes under a profile, and what limits it.
 
 use crate::device::{MicroRate, Path, Profile};
-use crate::exec::{Limits, MicroCount, Plan, align, blocks_bytes};
 use crate::exec::layout_of;
+use crate::exec::{Limits, MicroCount, Plan, align, blocks_bytes};
 use crate::ops::{Op, spec_of};
 use crate::program::Space;
 use crate::task::Task;
@@ -105,7 +105,11 @@ pub(crate) fn cost_of(task: &Task, plan: Option<&Plan>, profile: &Profile, limit
             by(paths.shared, dst.bytes().max(a.bytes()))
         }
         Op::Noop => cost(1, Model::Fallback, 0),
-        Op::SetMask | Op::ResetMask | Op::SetMaskByCount | Op::SetMaskCount | Op::SetMaskCounter
+        Op::SetMask
+        | Op::ResetMask
+        | Op::SetMaskByCount
+        | Op::SetMaskCount
+        | Op::SetMaskCounter
         | Op::SetMaskNormal => cost(profile.sync.marker, Model::Marker, 0),
         Op::UbToUb if paths.ub_to_ub.is_some() => {
             by(paths.ub_to_ub.unwrap_or(paths.shared), n[0] * n[1] * 32)

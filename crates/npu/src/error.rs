@@ -31,7 +31,9 @@ pub enum LoadError {
         known: String,
     },
     /// No such profile.
-    #[error("no profile is called `{name}`; known are `reference` and `calibrated`, or give the path of a TOML file")]
+    #[error(
+        "no profile is called `{name}`; known are `reference` and `calibrated`, or give the path of a TOML file"
+    )]
     UnknownProfile {
         /// What was asked for.
         name: String,
@@ -190,6 +192,31 @@ impl fmt::Display for BlockedActor {
     }
 }
 
+/// Two accesses that no event orders.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{this} of byte {offset} of {space} (`{tensor}`) on {here} is not ordered against the {other} by {other_site} on \
+     {there}; add an event from {there} to {here}"
+)]
+pub struct Hazard {
+    /// The tensor.
+    pub tensor: String,
+    /// The memory.
+    pub space: &'static str,
+    /// First byte that both touch.
+    pub offset: u64,
+    /// `read` or `write`: what the failing instruction does.
+    pub this: &'static str,
+    /// What the other one did.
+    pub other: &'static str,
+    /// Pipe of the failing instruction.
+    pub here: String,
+    /// Pipe of the other one.
+    pub there: String,
+    /// The other instruction.
+    pub other_site: Site,
+}
+
 /// Why an instruction failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages are the documentation")]
@@ -208,20 +235,8 @@ pub enum Fault {
         "reads {bytes} bytes of `{tensor}` at byte {offset} of {space} that nothing has written; initialise them first"
     )]
     Poison { tensor: String, space: &'static str, offset: u64, bytes: u32 },
-    #[error(
-        "{this} of byte {offset} of {space} (`{tensor}`) on {here} is not ordered against the {other} by {other_site} \
-         on {there}; add an event from {there} to {here}"
-    )]
-    Hazard {
-        tensor: String,
-        space: &'static str,
-        offset: u64,
-        this: &'static str,
-        other: &'static str,
-        here: String,
-        there: String,
-        other_site: Box<Site>,
-    },
+    #[error(transparent)]
+    Hazard(Box<Hazard>),
     #[error("sets {what}, which is already set; wait for it first")]
     DoubleSet { what: String },
     #[error("{what} has {tokens} tokens outstanding; the device holds {limit}")]
@@ -234,7 +249,9 @@ pub enum Fault {
     Index { list: String, index: i64, length: usize },
     #[error("more than {budget} instructions ran; raise the budget if the kernel is meant to be this long")]
     Budget { budget: u64 },
-    #[error("more than {limit} tasks wait on one core's pipes; let the control lane wait (`barrier`) now and then")]
+    #[error(
+        "more than {limit} tasks wait on one core's pipes; let the control lane wait (`barrier`) now and then"
+    )]
     Backlog { limit: usize },
     #[error("{0}")]
     Other(String),

@@ -21,8 +21,8 @@ use crate::memory::{GlobalMemory, LocalMemory};
 use crate::task::Task;
 
 pub(crate) use atomics::{AtomicLog, apply_in_order};
-pub(crate) use footprint::{Limits, footprint};
 pub(crate) use cube::target_layout as target_of;
+pub(crate) use footprint::{Limits, footprint};
 pub(crate) use layout::{Layout, align, blocks_bytes};
 pub(crate) use micro::{MicroCount, MicroMachine, MicroRun};
 pub(crate) use vector::{Plan, VectorState, plan};

@@ -38,10 +38,10 @@ mod task;
 
 pub use device::{Device, Profile};
 pub use element::ElementType;
-pub use error::{BlockedActor, Fault, LoadError, ProgramError, RunError, Site};
+pub use error::{BlockedActor, Fault, Hazard, LoadError, ProgramError, RunError, Site};
 pub use ops::markdown as instructions_page;
 pub use program::{
-    Argument, FORMAT, Instruction, LaneName, LaneProgram, Micro, Parameter, ParameterKind, Pipe, Program, Role,
-    Space, Tensor, VERSION,
+    Argument, FORMAT, Instruction, LaneName, LaneProgram, Micro, Parameter, ParameterKind, Pipe, Program,
+    Role, Space, Tensor, VERSION,
 };
 pub use run::{Checks, CoreTimeline, Input, Options, Outcome, Output, PipeUse, Step, run};

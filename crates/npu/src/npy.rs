@@ -16,7 +16,10 @@ pub fn read(tensor: &str, bytes: &[u8]) -> Result<Input, LoadError> {
     let refuse = |problem: String| LoadError::Array { tensor: tensor.to_owned(), problem };
     let file = npyz::NpyFile::new(bytes).map_err(|error| refuse(format!("is no .npy file: {error}")))?;
     let dtype = element(&file.dtype()).ok_or_else(|| {
-        refuse(format!("has elements of type {}; save f2, f4, b1 or integers, little endian", file.dtype().descr()))
+        refuse(format!(
+            "has elements of type {}; save f2, f4, b1 or integers, little endian",
+            file.dtype().descr()
+        ))
     })?;
     if file.order() == Order::Fortran && file.shape().len() > 1 {
         return Err(refuse("is in column order; save `numpy.ascontiguousarray` of it".to_owned()));
@@ -118,7 +121,9 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         for dtype in ElementType::ALL {
-            let bytes: Vec<u8> = (0..6 * dtype.size()).map(|at| if dtype == ElementType::Bool { at as u8 % 2 } else { at as u8 }).collect();
+            let bytes: Vec<u8> = (0..6 * dtype.size())
+                .map(|at| if dtype == ElementType::Bool { at as u8 % 2 } else { at as u8 })
+                .collect();
             let content = Input { dtype, shape: vec![2, 3], bytes: bytes.clone() };
             let file = write(&content);
             let back = read("x", &file).unwrap();

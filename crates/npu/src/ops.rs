@@ -44,7 +44,9 @@ pub fn markdown() -> String {
         ("Pipes", 1),
         ("Micro instructions (inside `call_micro`)", 2),
     ] {
-        text.push_str(&format!("\n## {title}\n\n| instruction | pipes | operands | meaning |\n|---|---|---|---|\n"));
+        text.push_str(&format!(
+            "\n## {title}\n\n| instruction | pipes | operands | meaning |\n|---|---|---|---|\n"
+        ));
         for spec in spec::all() {
             let here = match spec.place {
                 Place::Control => wanted == 0,
@@ -54,9 +56,7 @@ pub fn markdown() -> String {
             };
             if here {
                 let pipes = match &spec.place {
-                    Place::Pipes(pipes) => {
-                        pipes.iter().map(|pipe| pipe.name()).collect::<Vec<_>>().join(" ")
-                    }
+                    Place::Pipes(pipes) => pipes.iter().map(|pipe| pipe.name()).collect::<Vec<_>>().join(" "),
                     _ => "–".to_owned(),
                 };
                 let operands = spec.text.replace('|', "\\|");

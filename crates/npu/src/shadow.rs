@@ -113,7 +113,8 @@ impl Shadow {
                 if mask == 0 {
                     continue;
                 }
-                if let Some(finding) = touch(blocks, start..start + length, mask, (region.write, who, checks)) {
+                if let Some(finding) = touch(blocks, start..start + length, mask, (region.write, who, checks))
+                {
                     return Some(finding);
                 }
             }

@@ -5,6 +5,9 @@ use std::fmt::Write;
 
 use crate::run::Outcome;
 
+/// Tasks, busy cycles, and cycles of waiting by what was waited for.
+type Total<'a> = (u64, u64, BTreeMap<&'a str, u64>);
+
 /// The summary of a run.
 #[must_use]
 pub fn text(outcome: &Outcome) -> String {
@@ -38,8 +41,12 @@ pub fn text(outcome: &Outcome) -> String {
         let rate = *bytes as f64 / cycles / f64::from(outcome.cores);
         let _ = writeln!(out, "moved      {path:<10} {bytes:>14} bytes, {rate:.2} per cycle and core");
     }
-    let _ = writeln!(out, "\n{:<12} {:>6} {:>14} {:>7} {:>14}  longest waits (cycles, all cores)", "pipe", "tasks", "busy cycles", "busy", "waiting");
-    let mut totals: BTreeMap<(u8, &str, &str), (u64, u64, BTreeMap<&str, u64>)> = BTreeMap::new();
+    let _ = writeln!(
+        out,
+        "\n{:<12} {:>6} {:>14} {:>7} {:>14}  longest waits (cycles, all cores)",
+        "pipe", "tasks", "busy cycles", "busy", "waiting"
+    );
+    let mut totals: BTreeMap<(u8, &str, &str), Total<'_>> = BTreeMap::new();
     for (at, pipe) in outcome.pipes.iter().enumerate() {
         let order = (at % (outcome.pipes.len() / outcome.cores.max(1) as usize).max(1)) as u8;
         let total = totals.entry((order, pipe.lane, pipe.pipe)).or_default();
@@ -53,10 +60,15 @@ pub fn text(outcome: &Outcome) -> String {
         let waiting: u64 = stalls.values().sum();
         let mut longest: Vec<(&&str, &u64)> = stalls.iter().collect();
         longest.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
-        let names: Vec<String> = longest.iter().take(3).map(|(name, cycles)| format!("{name} {cycles}")).collect();
+        let names: Vec<String> =
+            longest.iter().take(3).map(|(name, cycles)| format!("{name} {cycles}")).collect();
         let share = 100.0 * *busy as f64 / (cycles * f64::from(outcome.cores));
         let name = format!("{lane}.{pipe}");
-        let _ = writeln!(out, "{name:<12} {tasks:>6} {busy:>14} {share:>5.1} % {waiting:>14}  {}", names.join(", "));
+        let _ = writeln!(
+            out,
+            "{name:<12} {tasks:>6} {busy:>14} {share:>5.1} % {waiting:>14}  {}",
+            names.join(", ")
+        );
     }
     let mut by_instruction: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for step in &outcome.critical_path {
@@ -68,7 +80,11 @@ pub fn text(outcome: &Outcome) -> String {
     path.sort_by(|a, b| b.1.1.cmp(&a.1.1).then_with(|| a.0.cmp(b.0)));
     let _ = writeln!(out, "\ncritical path: {} tasks", outcome.critical_path.len());
     for (instruction, (tasks, busy)) in path.iter().take(10) {
-        let _ = writeln!(out, "  {busy:>12} cycles {:>5.1} %  {tasks:>6} x {instruction}", 100.0 * *busy as f64 / cycles);
+        let _ = writeln!(
+            out,
+            "  {busy:>12} cycles {:>5.1} %  {tasks:>6} x {instruction}",
+            100.0 * *busy as f64 / cycles
+        );
     }
     if path.len() > 10 {
         let _ = writeln!(out, "  and {} more instructions", path.len() - 10);

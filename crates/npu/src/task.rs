@@ -78,7 +78,10 @@ pub(crate) fn operand_name(op: Op, at: usize) -> String {
     let counted = |kind: &Kind| {
         matches!(kind, Kind::Integer | Kind::Number | Kind::Word(_) | Kind::Pipe | Kind::Element)
     };
-    let mut names =
-        crate::ops::spec_of(op).operands.iter().filter(|operand| counted(&operand.kind)).map(|operand| operand.name);
+    let mut names = crate::ops::spec_of(op)
+        .operands
+        .iter()
+        .filter(|operand| counted(&operand.kind))
+        .map(|operand| operand.name);
     names.nth(at).unwrap_or("?").to_owned()
 }

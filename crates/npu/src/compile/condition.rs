@@ -49,7 +49,9 @@ pub(super) fn parse(
     let condition = parser.or()?;
     match parser.peek() {
         None => Ok(condition),
-        Some(left) => Err(format!("`{left}` in `{text}` is not expected; write one comparison between leaves")),
+        Some(left) => {
+            Err(format!("`{left}` in `{text}` is not expected; write one comparison between leaves"))
+        }
     }
 }
 
@@ -63,7 +65,8 @@ fn tokens(text: &str) -> Result<Vec<&str>, String> {
         } else if rest.starts_with(['!', '<', '>', '(', ')']) {
             1
         } else {
-            let signed = usize::from(rest.starts_with('-') && starts_leaf(&rest[1..]) && after_operator(&tokens));
+            let signed =
+                usize::from(rest.starts_with('-') && starts_leaf(&rest[1..]) && after_operator(&tokens));
             let mut bracket = false;
             let length = rest[signed..]
                 .find(|c: char| {

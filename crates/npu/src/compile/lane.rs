@@ -10,7 +10,8 @@ use crate::program::{Argument, Instruction, Pipe};
 
 use super::names::Names;
 use super::{
-    Call, Code, EventDefinition, Index, Instr, Lane, MicroCode, NONE, Operand, Placed, Printed, Variable, condition,
+    Call, Code, EventDefinition, Index, Instr, Lane, MicroCode, NONE, Operand, Placed, Printed, Variable,
+    condition,
 };
 
 /// What a lane is compiled against.
@@ -146,7 +147,10 @@ fn declare(
                 Kind::View => {
                     let view = tables.views.intern(name);
                     if (view as usize) < unit.tensors.len() {
-                        return Err(here.operand(operand.name, format!("`{name}` is a tensor; call the view otherwise")));
+                        return Err(here.operand(
+                            operand.name,
+                            format!("`{name}` is a tensor; call the view otherwise"),
+                        ));
                     }
                     tables.made_views.insert(view);
                 }
@@ -163,7 +167,10 @@ fn declare(
                     tables.events.intern(name);
                     let pipe = |operand: &str| {
                         instruction.args.get(operand).and_then(pipe_of).ok_or_else(|| {
-                            here.operand(operand, "is missing or no pipe; give S, MTE2, MTE1, M, FIX, V or MTE3")
+                            here.operand(
+                                operand,
+                                "is missing or no pipe; give S, MTE2, MTE1, M, FIX, V or MTE3",
+                            )
                         })
                     };
                     let (source, target) = (pipe("src_pipe")?, pipe("dst_pipe")?);
@@ -278,7 +285,10 @@ fn compile_one(
             Kind::Event => {
                 let name = text(argument, operand, here)?;
                 let event = tables.events.get(name).ok_or_else(|| {
-                    here.operand(operand.name, format!("there is no event `{name}`{}", tables.events.hint(name)))
+                    here.operand(
+                        operand.name,
+                        format!("there is no event `{name}`{}", tables.events.hint(name)),
+                    )
                 })?;
                 instr.out = event;
             }
@@ -298,7 +308,7 @@ fn compile_one(
         ints.rotate_left(1);
     }
     instr.ints = ints.into();
-    extra(instruction, &mut instr, here, tables, code, unit)?;
+    extra(instruction, &mut instr, here, tables, (code, unit))?;
     Ok(instr)
 }
 
@@ -420,9 +430,9 @@ fn element(
 ) -> Result<Option<ElementType>, ProgramError> {
     match argument {
         None if operand.default == OperandDefault::Absent => Ok(None),
-        Some(Argument::Text(name)) => ElementType::from_name(name)
-            .map(Some)
-            .ok_or_else(|| here.operand(operand.name, format!("`{name}` is no element type; for example `f16`"))),
+        Some(Argument::Text(name)) => ElementType::from_name(name).map(Some).ok_or_else(|| {
+            here.operand(operand.name, format!("`{name}` is no element type; for example `f16`"))
+        }),
         _ => Err(here.operand(operand.name, "is missing; give an element type such as `f16`")),
     }
 }
@@ -457,8 +467,7 @@ fn extra(
     instr: &mut Instr,
     here: &Here<'_>,
     tables: &mut Tables,
-    code: &mut Code,
-    unit: &Unit<'_>,
+    (code, unit): (&mut Code, &Unit<'_>),
 ) -> Result<(), ProgramError> {
     let argument = |name: &str| instruction.args.get(name);
     match instr.op {
@@ -487,9 +496,12 @@ fn extra(
                 return Err(here.operand("slot_names", "must be a list of tensors"));
             };
             if slots.is_empty() || slots.len() > 4 {
-                return Err(here.operand("slot_names", format!("has {} slots; give one to four", slots.len())));
+                return Err(
+                    here.operand("slot_names", format!("has {} slots; give one to four", slots.len()))
+                );
             }
-            let spec = OperandSpec { name: "slot_names", kind: Kind::Tensor, default: OperandDefault::Required };
+            let spec =
+                OperandSpec { name: "slot_names", kind: Kind::Tensor, default: OperandDefault::Required };
             let slots = slots.iter().map(|slot| view_named(Some(slot), &spec, here, tables));
             instr.aux = code.buffers.len() as u32;
             code.buffers.push(slots.collect::<Result<_, _>>()?);
@@ -531,7 +543,13 @@ fn extra(
                 return Err(here.operand("name", format!("there is no micro program `{name}`")));
             };
             instr.aux = code.calls.len() as u32;
-            code.calls.push(bind(&unit.micros[micro], micro as u32, argument("call_bindings"), here, tables)?);
+            code.calls.push(bind(
+                &unit.micros[micro],
+                micro as u32,
+                argument("call_bindings"),
+                here,
+                tables,
+            )?);
         }
         _ => {}
     }
@@ -566,15 +584,19 @@ fn bind(
             return Err(here.operand("call_bindings", format!("does not bind `{name}`")));
         }
         if *tensor {
-            let spec = OperandSpec { name: "call_bindings", kind: Kind::Tensor, default: OperandDefault::Required };
+            let spec =
+                OperandSpec { name: "call_bindings", kind: Kind::Tensor, default: OperandDefault::Required };
             call.tensors.push(view_named(bound, &spec, here, tables)?);
         } else {
-            let spec = OperandSpec { name: "call_bindings", kind: Kind::Number, default: OperandDefault::Required };
+            let spec =
+                OperandSpec { name: "call_bindings", kind: Kind::Number, default: OperandDefault::Required };
             call.scalars.push(number(bound, &spec, &[], here, tables)?);
         }
     }
     if call.scalars.len() > 8 || call.tensors.len() > 12 {
-        return Err(here.operand("call_bindings", "binds more than 8 numbers or 12 tensors; split the micro program"));
+        return Err(
+            here.operand("call_bindings", "binds more than 8 numbers or 12 tensors; split the micro program")
+        );
     }
     Ok(call)
 }
@@ -583,8 +605,8 @@ fn bind(
 fn link(code: &mut Code, sites: &[Site]) -> Result<(), ProgramError> {
     let mut open: Vec<Vec<usize>> = Vec::new();
     let is_loop = |op| matches!(op, Op::StartLoop | Op::StartMicroLoop);
-    for at in 0..code.instrs.len() {
-        let here = Here { site: &sites[at] };
+    for (at, site) in sites.iter().enumerate() {
+        let here = Here { site };
         let op = code.instrs[at].op;
         match op {
             Op::StartLoop | Op::StartMicroLoop | Op::StartIf => open.push(vec![at]),
@@ -607,13 +629,15 @@ fn link(code: &mut Code, sites: &[Site]) -> Result<(), ProgramError> {
                 code.instrs[branch[branch.len() - 1]].jump = at as u32;
             }
             Op::EndLoop => {
-                let start = open.pop().map(|branch| branch[0]).filter(|&start| is_loop(code.instrs[start].op));
+                let start =
+                    open.pop().map(|branch| branch[0]).filter(|&start| is_loop(code.instrs[start].op));
                 let start = start.ok_or_else(|| here.refuse("ends no loop"))?;
                 code.instrs[start].jump = at as u32;
                 code.instrs[at].jump = start as u32;
             }
             Op::BreakLoop | Op::ContinueLoop => {
-                let start = open.iter().rev().map(|branch| branch[0]).find(|&start| is_loop(code.instrs[start].op));
+                let start =
+                    open.iter().rev().map(|branch| branch[0]).find(|&start| is_loop(code.instrs[start].op));
                 let start = start.ok_or_else(|| here.refuse("is not in a loop"))?;
                 code.instrs[at].aux = start as u32;
             }

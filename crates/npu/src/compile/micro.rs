@@ -118,10 +118,13 @@ fn refuse(site: &Site, problem: impl Into<String>) -> ProgramError {
     ProgramError::Instruction { site: Box::new(site.clone()), problem: problem.into() }
 }
 
-fn compile_one(instruction: &Instruction, site: &Site, tables: &mut Tables) -> Result<MicroInstr, ProgramError> {
-    let spec = ops::micro_spec(&instruction.op).ok_or_else(|| {
-        refuse(site, "no such micro instruction; docs/npu/instructions.md lists them")
-    })?;
+fn compile_one(
+    instruction: &Instruction,
+    site: &Site,
+    tables: &mut Tables,
+) -> Result<MicroInstr, ProgramError> {
+    let spec = ops::micro_spec(&instruction.op)
+        .ok_or_else(|| refuse(site, "no such micro instruction; docs/npu/instructions.md lists them"))?;
     let bad = |operand: &str, problem: String| ProgramError::Operand {
         site: Box::new(site.clone()),
         operand: operand.to_owned(),
@@ -192,8 +195,9 @@ fn compile_one(instruction: &Instruction, site: &Site, tables: &mut Tables) -> R
                 let name = text()?;
                 let view = operand.kind == Kind::View;
                 let known = if view { Some(tables.tensors.intern(name)) } else { tables.tensors.get(name) };
-                let known =
-                    known.ok_or_else(|| fail(format!("there is no tensor `{name}`{}", tables.tensors.hint(name))))?;
+                let known = known.ok_or_else(|| {
+                    fail(format!("there is no tensor `{name}`{}", tables.tensors.hint(name)))
+                })?;
                 let at = if spec.op == Op::MicroSlice { usize::from(view) } else { tensors };
                 instr.tensors[at] = known;
                 tensors += 1;
@@ -229,7 +233,8 @@ fn compile_one(instruction: &Instruction, site: &Site, tables: &mut Tables) -> R
                     _ => "nothing",
                 };
                 let found = words.iter().position(|known| *known == word);
-                let found = found.ok_or_else(|| fail(format!("is `{word}`; give one of {}", words.join(", "))))?;
+                let found =
+                    found.ok_or_else(|| fail(format!("is `{word}`; give one of {}", words.join(", "))))?;
                 instr.ints[ints] = Operand::Int(found as i64);
                 ints += 1;
             }

@@ -60,7 +60,11 @@ pub(super) fn place(
                 return refuse(format!("it is a view of `{source}`, which is not declared before it"));
             };
             if root.view.space != tensor.space {
-                return refuse(format!("it is in {}, its source in {}", tensor.space.name(), root.view.space.name()));
+                return refuse(format!(
+                    "it is in {}, its source in {}",
+                    tensor.space.name(),
+                    root.view.space.name()
+                ));
             }
             let span = ((rows - 1) * u64::from(stride) + cols) * size;
             view.tensor = root.view.tensor;
@@ -143,7 +147,7 @@ pub(super) fn check_overlaps(tensors: &[Placed], lanes: &[Option<Arc<Code>>; 3])
     if pairs.is_empty() {
         return Ok(());
     }
-    let lives: Vec<Option<Vec<Option<(usize, usize)>>>> =
+    let lives: Vec<Option<Lives>> =
         lanes.iter().map(|code| code.as_ref().map(|code| lives(tensors, code))).collect();
     for (a, b) in pairs {
         let used = |tensor: usize| -> Vec<usize> {
@@ -152,15 +156,14 @@ pub(super) fn check_overlaps(tensors: &[Placed], lanes: &[Option<Arc<Code>>; 3])
         };
         let (in_a, in_b) = (used(a), used(b));
         // The unified buffers of two vector lanes are two memories; the same code runs in both.
-        let apart = in_a.is_empty()
-            || in_b.is_empty()
-            || (in_a == in_b && !in_a.contains(&0) || in_a == in_b && in_a.len() == 1)
-                && in_a.iter().all(|&lane| {
-                    let lives = lives[lane].as_ref().expect("the lane uses it");
-                    let (x, y) = (lives[a].expect("used"), lives[b].expect("used"));
-                    x.1 < y.0 || y.1 < x.0
-                })
-            || tensors[a].view.space == Space::Ub && in_a.iter().all(|lane| !in_b.contains(lane) && *lane != 0 && !in_b.contains(&0));
+        let own_memories = tensors[a].view.space == Space::Ub && !in_a.contains(&0) && !in_b.contains(&0);
+        let after_each_other = |lane: usize| {
+            let life = |tensor: usize| lives[lane].as_ref().and_then(|lives| lives[tensor]);
+            life(a).zip(life(b)).is_none_or(|(x, y)| x.1 < y.0 || y.1 < x.0)
+        };
+        let one_lane = in_a == in_b && in_a.len() == 1;
+        let apart =
+            in_a.is_empty() || in_b.is_empty() || (own_memories || one_lane) && (0..3).all(after_each_other);
         if !apart {
             return Err(ProgramError::Tensor {
                 tensor: tensors[b].name.clone(),
@@ -180,7 +183,9 @@ pub(super) fn check_overlaps(tensors: &[Placed], lanes: &[Option<Arc<Code>>; 3])
 }
 
 /// First and last instruction that uses each tensor.
-fn lives(tensors: &[Placed], code: &Code) -> Vec<Option<(usize, usize)>> {
+type Lives = Vec<Option<(usize, usize)>>;
+
+fn lives(tensors: &[Placed], code: &Code) -> Lives {
     // What each view may stand for.
     let mut roots: Vec<Vec<u32>> = (0..code.views.len())
         .map(|view| tensors.get(view).map_or_else(Vec::new, |tensor| vec![tensor.view.tensor]))
@@ -195,7 +200,11 @@ fn lives(tensors: &[Placed], code: &Code) -> Vec<Option<(usize, usize)>> {
             for source in sources {
                 let add = roots[source as usize].clone();
                 let to = &mut roots[instr.out as usize];
-                add.into_iter().for_each(|root| if !to.contains(&root) { to.push(root) });
+                add.into_iter().for_each(|root| {
+                    if !to.contains(&root) {
+                        to.push(root)
+                    }
+                });
             }
         }
     }
@@ -227,7 +236,9 @@ fn lives(tensors: &[Placed], code: &Code) -> Vec<Option<(usize, usize)>> {
         }
         for root in used.iter().flat_map(|&view| &roots[view as usize]) {
             let life = &mut lives[*root as usize];
-            *life = Some(life.map_or(span, |(first, last): (usize, usize)| (first.min(span.0), last.max(span.1))));
+            *life = Some(
+                life.map_or(span, |(first, last): (usize, usize)| (first.min(span.0), last.max(span.1))),
+            );
         }
     }
     lives

@@ -28,7 +28,13 @@ pub(crate) struct AtomicLog {
 }
 
 impl AtomicLog {
-    pub(crate) fn push(&mut self, cycle: u64, (tensor, offset): (u32, u64), op: (AtomicKind, ElementType), bytes: &[u8]) {
+    pub(crate) fn push(
+        &mut self,
+        cycle: u64,
+        (tensor, offset): (u32, u64),
+        op: (AtomicKind, ElementType),
+        bytes: &[u8],
+    ) {
         let from = self.data.len();
         self.data.extend_from_slice(bytes);
         let (kind, dtype) = op;

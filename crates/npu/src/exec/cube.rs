@@ -98,7 +98,13 @@ pub(crate) fn target_layout(space: Space, transpose: bool, word: i64, left_zz: b
 }
 
 /// Row `row` of the accumulator tile as floats.
-fn acc_row(task: &Task, acc: &[u8], (m_src, row): (u64, u64), (col0, cols): (u64, u64), relu: bool, out: &mut Vec<f32>) {
+fn acc_row(
+    task: &Task,
+    acc: &[u8],
+    (m_src, row): (u64, u64),
+    (col0, cols): (u64, u64),
+    (relu, out): (bool, &mut Vec<f32>),
+) {
     let src = &task.views[1];
     out.resize(cols as usize, 0.0);
     let column = align(m_src, 16) * ACC * 4;
@@ -146,7 +152,7 @@ fn converted_row(
             crate::element::write_int(dst, value, &mut bytes[at as usize * dst.size()..]);
         }
     } else {
-        acc_row(task, acc, rows, cols, relu, &mut context.scratch.values);
+        acc_row(task, acc, rows, cols, (relu, &mut context.scratch.values));
         store_f32(dst, &context.scratch.values, bytes);
     }
 }

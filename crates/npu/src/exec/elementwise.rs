@@ -123,7 +123,9 @@ fn arithmetic(task: &Task, plan: &Plan, (ub, state): (&mut [u8], &VectorState), 
         let mut load = |to: &mut [i64; LANES], which: usize| {
             let kind = task.views[which].dtype;
             let bytes = gather(ub, &plan.streams[which], (at.starts[which], lanes, kind.size()), &mut room);
-            to.iter_mut().zip(bytes.chunks_exact(kind.size())).for_each(|(to, raw)| *to = read_int(kind, raw));
+            to.iter_mut()
+                .zip(bytes.chunks_exact(kind.size()))
+                .for_each(|(to, raw)| *to = read_int(kind, raw));
         };
         (1..=plan.sources).for_each(|which| load(if which == 1 { a } else { b }, which));
         if reads_old {
@@ -189,7 +191,13 @@ fn integer(op: Op, a: i64, b: i64, old: i64, val: f64) -> i64 {
         Op::Muls => a.wrapping_mul(v),
         Op::Vmaxs => a.max(v),
         Op::Vmins => a.min(v),
-        Op::Lrelu => if a > 0 { a } else { a.wrapping_mul(v) },
+        Op::Lrelu => {
+            if a > 0 {
+                a
+            } else {
+                a.wrapping_mul(v)
+            }
+        }
         Op::Dup => v,
         _ => unreachable!("{op:?} is not elementwise"),
     }
@@ -218,7 +226,8 @@ fn compare(task: &Task, plan: &Plan, ub: &mut [u8], at: &At, turn: &mut Turn) {
         for lane in 0..lanes {
             let read = |which: usize| {
                 let byte = lane * kind.size();
-                let from = at.starts[which] as usize + byte / 32 * plan.streams[which].block as usize + byte % 32;
+                let from =
+                    at.starts[which] as usize + byte / 32 * plan.streams[which].block as usize + byte % 32;
                 read_int(kind, &ub[from..])
             };
             let b = if plan.sources > 1 { read(2) } else { task.val as i64 };
@@ -244,7 +253,8 @@ fn select(task: &Task, plan: &Plan, (ub, state): (&mut [u8], &VectorState), at: 
         let value = if source == 2 && plan.sources == 1 {
             &scalar[..size]
         } else {
-            let from = at.starts[source] as usize + byte / 32 * plan.streams[source].block as usize + byte % 32;
+            let from =
+                at.starts[source] as usize + byte / 32 * plan.streams[source].block as usize + byte % 32;
             &ub[from..from + size]
         };
         out[byte..byte + size].copy_from_slice(value);
@@ -264,7 +274,13 @@ pub(super) fn rounded(value: f32, mode: i64, compat: bool) -> f32 {
     }
 }
 
-fn cast(task: &Task, plan: &Plan, (ub, state, compat): (&mut [u8], &VectorState, bool), at: &At, turn: &mut Turn) {
+fn cast(
+    task: &Task,
+    plan: &Plan,
+    (ub, state, compat): (&mut [u8], &VectorState, bool),
+    at: &At,
+    turn: &mut Turn,
+) {
     let (to, from) = (task.views[0].dtype, task.views[1].dtype);
     let wide = to.size().max(from.size());
     let lanes = plan.active(state, wide).1.min(at.lanes);

@@ -111,7 +111,10 @@ pub(crate) fn footprint(task: &Task, state: &VectorState, limits: &Limits<'_>) -
             let split = if mode == 1 { m } else { n };
             if mode != 0 && split % 2 != 0 {
                 let (which, value) = if mode == 1 { ("M", m) } else { ("N", n) };
-                return Err(Fault::Operand { operand: which.to_owned(), problem: format!("{value}; a split needs an even number") });
+                return Err(Fault::Operand {
+                    operand: which.to_owned(),
+                    problem: format!("{value}; a split needs an even number"),
+                });
             }
             out.add(accumulator(task, m, n, m_src));
             for (target, rows, cols) in halves(mode, sub_block, m, n) {
@@ -173,14 +176,20 @@ pub(crate) fn footprint(task: &Task, state: &VectorState, limits: &Limits<'_>) -
             place(&[("dst", &dst, Space::Ub), ("src", &a, Space::Ub)])?;
             within("n_burst", bursts, limits.device.limits.bursts)?;
             out.add(Region::run("src", a, ub, length * 32).times(bursts, ((length + src_gap) * 32) as i64));
-            out.add(Region::run("dst", dst, ub, length * 32).times(bursts, ((length + dst_gap) * 32) as i64).writes());
+            out.add(
+                Region::run("dst", dst, ub, length * 32)
+                    .times(bursts, ((length + dst_gap) * 32) as i64)
+                    .writes(),
+            );
         }
         Op::Brcb => {
             let [repeat, block, stride] = task.sizes()?;
             place(&[("dst", &dst, Space::Ub), ("src", &a, Space::Ub)])?;
             within("repeat", repeat, limits.device.limits.repeat)?;
             out.add(Region::run("src", a, ub, repeat * 8 * size));
-            let to = Region::run("dst", dst, ub, 32).times(8, (block * 32) as i64).again(repeat, (stride * 32) as i64);
+            let to = Region::run("dst", dst, ub, 32)
+                .times(8, (block * 32) as i64)
+                .again(repeat, (stride * 32) as i64);
             out.add(to.writes());
         }
         Op::Sort32 => {
@@ -220,7 +229,11 @@ pub(crate) fn footprint(task: &Task, state: &VectorState, limits: &Limits<'_>) -
         }
         _ => {
             if let Some(plan) = plan(task, state)? {
-                within("repeat", plan.repeats, limits.device.limits.repeat.max(plan.whole.map_or(0, |_| plan.repeats)))?;
+                within(
+                    "repeat",
+                    plan.repeats,
+                    limits.device.limits.repeat.max(plan.whole.map_or(0, |_| plan.repeats)),
+                )?;
                 vector(task, &plan, state, ub, &mut out)?;
             }
         }
@@ -244,7 +257,10 @@ fn within(quantity: &str, value: u64, limit: u64) -> Result<(), Fault> {
 }
 
 fn wrong_space(operand: &str, wanted: &str, found: Space) -> Fault {
-    Fault::Operand { operand: operand.to_owned(), problem: format!("in {}; it must be in {wanted}", found.name()) }
+    Fault::Operand {
+        operand: operand.to_owned(),
+        problem: format!("in {}; it must be in {wanted}", found.name()),
+    }
 }
 
 fn place(operands: &[(&str, &crate::compile::View, Space)]) -> Result<(), Fault> {
@@ -308,7 +324,11 @@ fn vector(task: &Task, plan: &Plan, state: &VectorState, ub: Bank, out: &mut Foo
             let run = Region::run(name, view, ub, 32).times(blocks, stream.block as i64);
             let mut run = run.again(plan.repeats, stream.repeat as i64);
             run.masked = true;
-            if blocks == 8 && lanes as u64 * size == 256 && stream.block == 32 && state.bytes(size as usize) == [u32::MAX; 8] {
+            if blocks == 8
+                && lanes as u64 * size == 256
+                && stream.block == 32
+                && state.bytes(size as usize) == [u32::MAX; 8]
+            {
                 run = Region::run(name, view, ub, 256).times(plan.repeats, stream.repeat as i64);
             }
             run
@@ -350,7 +370,9 @@ fn check_ranges(footprint: &Footprint, device: &Device) -> Result<(), Fault> {
         // Blocks of local memory are 32 bytes; a scalar result may lie anywhere.
         let scalar = region.length < 32 && region.view.dtype != ElementType::U8;
         let alignment = if scalar { region.view.dtype.size() as u64 } else { 32.min(device.alignment.ub) };
-        if region.view.offset % alignment != 0 && region.length >= 32 || region.view.offset % region.view.dtype.size() as u64 != 0 {
+        if region.view.offset % alignment != 0 && region.length >= 32
+            || region.view.offset % region.view.dtype.size() as u64 != 0
+        {
             return Err(Fault::Alignment {
                 operand: region.operand.to_owned(),
                 offset: region.view.offset,

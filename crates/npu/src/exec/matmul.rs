@@ -27,25 +27,30 @@ pub(super) fn mmad(task: &Task, context: &mut Context<'_>) -> Result<(), Fault> 
     let a_layout = operand_layout(&a, a_word as i64, context.left_zz);
     let b_layout = operand_layout(&b, b_word as i64, false);
     let (left, right) = (context.memory.bank(Bank::L0a), context.memory.bank(Bank::L0b));
-    let place = Place { offset: dst.offset, rows: dst_rows, row0, col0 };
-    let init = is_init != 0;
+    let place = Place { offset: dst.offset, rows: dst_rows, row0, col0, init: is_init != 0 };
     if dst.dtype == ElementType::I32 {
         let scratch = &mut *context.scratch;
-        pack(&a, left, (a_layout, m, k), ROWS, &mut scratch.ints_left, decode_int);
-        pack(&b, right, (b_layout, n, k), COLS, &mut scratch.ints_right, decode_int);
+        pack((&a, left), (a_layout, m, k), ROWS, &mut scratch.ints_left, decode_int);
+        pack((&b, right), (b_layout, n, k), COLS, &mut scratch.ints_right, decode_int);
         let (left, right) = (&scratch.ints_left, &scratch.ints_right);
         let acc = context.memory.bank_mut(Bank::L0c);
         multiply(left, right, (m as usize, n as usize, k as usize), |tile, at| {
-            merge(tile, at, &place, init, acc, (|raw| Wrapping(i32::from_le_bytes(raw)), |v: Wrapping<i32>| v.0.to_le_bytes()));
+            merge(
+                tile,
+                at,
+                &place,
+                acc,
+                (|raw| Wrapping(i32::from_le_bytes(raw)), |v: Wrapping<i32>| v.0.to_le_bytes()),
+            );
         });
     } else {
         let scratch = &mut *context.scratch;
-        pack(&a, left, (a_layout, m, k), ROWS, &mut scratch.left, load_f32);
-        pack(&b, right, (b_layout, n, k), COLS, &mut scratch.right, load_f32);
+        pack((&a, left), (a_layout, m, k), ROWS, &mut scratch.left, load_f32);
+        pack((&b, right), (b_layout, n, k), COLS, &mut scratch.right, load_f32);
         let (left, right) = (&scratch.left, &scratch.right);
         let acc = context.memory.bank_mut(Bank::L0c);
         multiply(left, right, (m as usize, n as usize, k as usize), |tile, at| {
-            merge(tile, at, &place, init, acc, (f32::from_le_bytes, f32::to_le_bytes));
+            merge(tile, at, &place, acc, (f32::from_le_bytes, f32::to_le_bytes));
         });
     }
     Ok(())
@@ -63,8 +68,7 @@ fn decode_int(kind: ElementType, bytes: &[u8], out: &mut [Wrapping<i32>]) {
 
 /// Unpacks a logical `rows` x `k` operand to panels: for each `width` rows, `k` groups of `width` values.
 fn pack<T: Copy + Default>(
-    view: &View,
-    bank: &[u8],
+    (view, bank): (&View, &[u8]),
     (layout, rows, k): (Layout, u64, u64),
     width: usize,
     out: &mut Vec<T>,
@@ -115,16 +119,20 @@ struct Place {
     rows: u64,
     row0: u64,
     col0: u64,
+    /// Replace, do not add.
+    init: bool,
 }
+
+type Load<T> = fn([u8; 4]) -> T;
+type Store<T> = fn(T) -> [u8; 4];
 
 /// Stores or adds one tile of up to 4 x 16.
 fn merge<T: Copy + AddAssign>(
     tile: &[[T; COLS]],
     (row, col): (usize, usize),
     place: &Place,
-    init: bool,
     acc: &mut [u8],
-    (load, store): (fn([u8; 4]) -> T, fn(T) -> [u8; 4]),
+    (load, store): (Load<T>, Store<T>),
 ) {
     let block = (place.col0 + col as u64) / COLS as u64;
     let first = block * align(place.rows, 16) + place.row0 + row as u64;
@@ -132,7 +140,7 @@ fn merge<T: Copy + AddAssign>(
         let from = (place.offset + (first + at as u64) * 64) as usize;
         for (value, raw) in values.iter().zip(acc[from..from + 64].as_chunks_mut::<4>().0) {
             let mut sum = *value;
-            if !init {
+            if !place.init {
                 let mut old = load(*raw);
                 old += sum;
                 sum = old;

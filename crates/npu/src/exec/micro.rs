@@ -103,7 +103,10 @@ impl MicroMachine {
                     let mut view = self.tensors[instr.tensors[0] as usize];
                     let start = view.offset as i64 + offset * view.dtype.size() as i64;
                     if start < 0 || start as u64 > view.limit {
-                        return Err(Fault::Operand { operand: "offset".to_owned(), problem: format!("{offset}, outside the tensor") });
+                        return Err(Fault::Operand {
+                            operand: "offset".to_owned(),
+                            problem: format!("{offset}, outside the tensor"),
+                        });
                     }
                     view.offset = start as u64;
                     self.tensors[instr.tensors[1] as usize] = view;
@@ -180,7 +183,9 @@ impl MicroMachine {
     fn mask(&self, instr: &MicroInstr, at: usize, call: &MicroRun<'_>) -> Lanes {
         match instr.masks[at] {
             NONE => [true; BYTES],
-            _ if call.compat && !matches!(instr.op, Op::RSelect | Op::MaskSel | Op::GatherMask) => [true; BYTES],
+            _ if call.compat && !matches!(instr.op, Op::RSelect | Op::MaskSel | Op::GatherMask) => {
+                [true; BYTES]
+            }
             mask => self.masks[mask as usize],
         }
     }

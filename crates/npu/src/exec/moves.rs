@@ -113,7 +113,9 @@ pub(super) fn shared(task: &Task, context: &mut Context<'_>) -> Result<(), Fault
             let raw = &mut raw[..src.dtype.size()];
             match Bank::of(src.space, context.sub_block) {
                 Bank::Gm => context.gm.read(src.tensor, from, raw),
-                bank => raw.copy_from_slice(&context.memory.bank(bank)[from as usize..from as usize + raw.len()]),
+                bank => {
+                    raw.copy_from_slice(&context.memory.bank(bank)[from as usize..from as usize + raw.len()])
+                }
             }
             read_number(src.dtype, raw) * if task.op == Op::CubeScale { task.val } else { 1.0 }
         };

@@ -80,7 +80,10 @@ fn merge(
             let size = if view.dtype.size() == 2 { 2 } else { 4 };
             load_f32(view.dtype, &ub[from..from + size], &mut value);
             if value[0] > last {
-                let problem = format!("not in descending order: run {number} rises to {} at {at}; sort it first", value[0]);
+                let problem = format!(
+                    "not in descending order: run {number} rises to {} at {at}; sort it first",
+                    value[0]
+                );
                 return Err(Fault::Operand { operand: "src".to_owned(), problem });
             }
             last = value[0];

@@ -121,15 +121,26 @@ struct Shape {
 }
 
 fn shape(op: Op) -> Option<Shape> {
-    let shape = |repeat, blocks, repeats, views, sources| Some(Shape { repeat, blocks, repeats, views, sources });
+    let shape =
+        |repeat, blocks, repeats, views, sources| Some(Shape { repeat, blocks, repeats, views, sources });
     match op {
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Vmax | Op::Vmin | Op::Vand | Op::Vor | Op::MulAddDst => {
             shape(0, [Some(1), Some(2), Some(3)], [Some(4), Some(5), Some(6)], [0, 1, 2], 2)
         }
-        Op::Exp | Op::Ln | Op::Abs | Op::Rec | Op::Sqrt | Op::Rsqrt | Op::Vnot | Op::Relu | Op::Adds
-        | Op::Muls | Op::Vmaxs | Op::Vmins | Op::Lrelu | Op::Axpy => {
-            shape(0, [Some(1), Some(2), None], [Some(3), Some(4), None], [0, 1, 1], 1)
-        }
+        Op::Exp
+        | Op::Ln
+        | Op::Abs
+        | Op::Rec
+        | Op::Sqrt
+        | Op::Rsqrt
+        | Op::Vnot
+        | Op::Relu
+        | Op::Adds
+        | Op::Muls
+        | Op::Vmaxs
+        | Op::Vmins
+        | Op::Lrelu
+        | Op::Axpy => shape(0, [Some(1), Some(2), None], [Some(3), Some(4), None], [0, 1, 1], 1),
         Op::Dup => shape(0, [Some(1), None, None], [Some(2), None, None], [0, 0, 0], 0),
         Op::Cast => shape(1, [None; 3], [Some(2), Some(3), None], [0, 1, 1], 1),
         Op::Select => shape(1, [Some(2), Some(3), Some(4)], [Some(5), Some(6), Some(7)], [0, 2, 3], 2),
@@ -176,7 +187,8 @@ pub(crate) fn plan(task: &Task, state: &VectorState) -> Result<Option<Plan>, Fau
             };
         }
         if bits {
-            streams[0] = Stream { start: views[0].offset, block: 32, repeat: lanes as u64 / 8, row: cols.div_ceil(8) };
+            streams[0] =
+                Stream { start: views[0].offset, block: 32, repeat: lanes as u64 / 8, row: cols.div_ceil(8) };
         }
         let repeats = cols.div_ceil(lanes as u64);
         let tail = (cols - repeats.saturating_sub(1) * lanes as u64) as usize;
@@ -238,7 +250,8 @@ impl Plan {
 
     /// Blocks of a repeat that hold active lanes, for a type of this size, and lanes to work on.
     pub(crate) fn active(&self, state: &VectorState, size: usize) -> (u64, usize) {
-        let lanes = if self.masked { state.lanes(size.max(256 / self.lanes)).min(self.lanes) } else { self.lanes };
+        let lanes =
+            if self.masked { state.lanes(size.max(256 / self.lanes)).min(self.lanes) } else { self.lanes };
         ((lanes * size).div_ceil(32) as u64, lanes)
     }
 }
@@ -261,7 +274,9 @@ pub(super) fn execute(task: &Task, context: &mut Context<'_>) -> Result<(), Faul
                     let mut value = [0; 8];
                     value[..size].copy_from_slice(&ub[from..from + size]);
                     let to = (dst.offset + r * stride * 32 + b * block * 32) as usize;
-                    ub[to..to + 32].chunks_exact_mut(size).for_each(|lane| lane.copy_from_slice(&value[..size]));
+                    ub[to..to + 32]
+                        .chunks_exact_mut(size)
+                        .for_each(|lane| lane.copy_from_slice(&value[..size]));
                 }
             }
         }
@@ -269,7 +284,8 @@ pub(super) fn execute(task: &Task, context: &mut Context<'_>) -> Result<(), Faul
             let [start, repeat, stride] = task.sizes()?;
             let gather = task.op == Op::Gather;
             let offsets = &task.views[2];
-            let (table, data) = if gather { (&task.views[1], &task.views[0]) } else { (&task.views[0], &task.views[1]) };
+            let (table, data) =
+                if gather { (&task.views[1], &task.views[0]) } else { (&task.views[0], &task.views[1]) };
             let size = table.dtype.size();
             let lanes = (256 / size.max(offsets.dtype.size())) as u64;
             for r in 0..repeat {
@@ -330,9 +346,29 @@ pub(crate) fn check_types(task: &Task) -> Result<(), Fault> {
             }
             same(dst, a)
         }
-        Op::Abs | Op::Relu | Op::Adds | Op::Muls | Op::Vmaxs | Op::Vmins | Op::Lrelu | Op::Cmax | Op::Cmin
-        | Op::Cadd | Op::Cgmax | Op::Cgmin | Op::Cgadd | Op::Cpadd | Op::Brcb | Op::Gather | Op::Scatter
-        | Op::UbToUb | Op::GmToUb | Op::UbToGm | Op::UbToL1Nd | Op::UbToL1Nz | Op::GmToL1 => same(dst, a),
+        Op::Abs
+        | Op::Relu
+        | Op::Adds
+        | Op::Muls
+        | Op::Vmaxs
+        | Op::Vmins
+        | Op::Lrelu
+        | Op::Cmax
+        | Op::Cmin
+        | Op::Cadd
+        | Op::Cgmax
+        | Op::Cgmin
+        | Op::Cgadd
+        | Op::Cpadd
+        | Op::Brcb
+        | Op::Gather
+        | Op::Scatter
+        | Op::UbToUb
+        | Op::GmToUb
+        | Op::UbToGm
+        | Op::UbToL1Nd
+        | Op::UbToL1Nz
+        | Op::GmToL1 => same(dst, a),
         // A comparison writes bits, so its sources are views 1 and 2.
         Op::Compare => same(a, b),
         Op::Axpy if dst.dtype == ElementType::F32 && a.dtype == ElementType::F16 => Ok(()),
@@ -348,7 +384,10 @@ pub(crate) fn check_types(task: &Task) -> Result<(), Fault> {
                 Ok(())
             } else {
                 let (operand, wanted) = (a.dtype.name(), fits.name());
-                Err(Fault::Types(format!("{operand} operands accumulate in {wanted}, not {}", dst.dtype.name())))
+                Err(Fault::Types(format!(
+                    "{operand} operands accumulate in {wanted}, not {}",
+                    dst.dtype.name()
+                )))
             }
         }
         Op::L1ToL0 => same(dst, a),

@@ -46,21 +46,23 @@ pub fn attention(shape: &Attention) -> Program {
     let [k, v] = ["k", "v"].map(|name| kernel.global(name, F16, &[keys, 128], Role::Input));
     let out = kernel.global("out", F32, &[queries, 128], Role::Output);
     let square = [128, 128];
-    let l1q = kernel.buffer("l1q", "l1", F16, &square, 1);
-    let (l1k, l1v) = (kernel.buffer("l1k", "l1", F16, &square, 2), kernel.buffer("l1v", "l1", F16, &square, 2));
-    let l1p = kernel.buffer("l1p", "l1", F16, &square, 2);
+    let l1q = kernel.buffer("l1q", ("l1", 1), F16, &square);
+    let (l1k, l1v) =
+        (kernel.buffer("l1k", ("l1", 2), F16, &square), kernel.buffer("l1v", ("l1", 2), F16, &square));
+    let l1p = kernel.buffer("l1p", ("l1", 2), F16, &square);
     let [l0q, l0p] = ["l0q", "l0p"].map(|name| kernel.local(name, "l0a", F16, &square));
     let [l0k, l0v] = ["l0k", "l0v"].map(|name| kernel.local(name, "l0b", F16, &square));
     let [acc_s, acc_o] = ["acc_s", "acc_o"].map(|name| kernel.local(name, "l0c", F32, &square));
     let half = [64, 128];
     let buffers = VectorBuffers {
-        scores: kernel.buffer("scores", "ub", F32, &half, 2),
-        probabilities: kernel.buffer("probabilities", "ub", F16, &half, 1),
+        scores: kernel.buffer("scores", ("ub", 2), F32, &half),
+        probabilities: kernel.buffer("probabilities", ("ub", 1), F16, &half),
         product: kernel.local("product", "ub", F32, &half),
         sum: kernel.local("sum", "ub", F32, &half),
         work: kernel.local("work", "ub", F32, &[64, 64]),
         spread: kernel.local("spread", "ub", F32, &[64, 8]),
-        numbers: ["maximum", "new_maximum", "total", "factor"].map(|name| kernel.local(name, "ub", F32, &[1, 64])),
+        numbers: ["maximum", "new_maximum", "total", "factor"]
+            .map(|name| kernel.local(name, "ub", F32, &[1, 64])),
         part: kernel.local("part", "ub", F32, &[1, 64]),
     };
     let (rows, keys) = (queries as i64, keys as i64);
@@ -94,7 +96,8 @@ pub fn attention(shape: &Attention) -> Program {
                     lane.when(&format!("{} > 0", step.name()), |lane| {
                         let before = lane.calc("var_sub", &step, 1);
                         let row = lane.calc("var_mul", &before, TILE);
-                        let (slot, from) = (lane.slot(&l1v, &behind), lane.rows(&v, &row, TILE, [keys, TILE]));
+                        let (slot, from) =
+                            (lane.slot(&l1v, &behind), lane.rows(&v, &row, TILE, [keys, TILE]));
                         load(lane, &slot, &from);
                         let probabilities = lane.slot(&l1p, &behind);
                         lane.emit_on(Some(Pipe::Mte1), "wait_vec", &[("flag", 1.into())]);
@@ -125,21 +128,29 @@ pub fn attention(shape: &Attention) -> Program {
             lane.range(&core, blocks, &cores, |lane, block| {
                 let row = lane.calc("var_mul", &block, TILE);
                 let row = lane.calc("var_add", &row, &skip);
-                for (view, value, repeat) in
-                    [(&buffers.numbers[0], -3.0e38, 1), (&buffers.numbers[2], 0.0, 1), (&buffers.sum, 0.0, 2 * HALF)]
-                {
-                    lane.emit("dup", &[("dst", view.into()), ("src", value.into()), ("repeat", repeat.into())]);
+                for (view, value, repeat) in [
+                    (&buffers.numbers[0], -3.0e38, 1),
+                    (&buffers.numbers[2], 0.0, 1),
+                    (&buffers.sum, 0.0, 2 * HALF),
+                ] {
+                    lane.emit(
+                        "dup",
+                        &[("dst", view.into()), ("src", value.into()), ("repeat", repeat.into())],
+                    );
                 }
                 lane.range(0, steps, 1, |lane, _| online_softmax(lane, &buffers, &l1p, (&turn, &skip)));
                 let [_, _, total, _] = &buffers.numbers;
                 apply(lane, "div", (&buffers.sum, &buffers.sum), total, &buffers.spread);
                 let to = lane.rows(&out, &row, HALF, [rows, TILE]);
-                lane.emit("ub_to_gm_pad", &[
-                    ("dst", (&to).into()),
-                    ("src", (&buffers.sum).into()),
-                    ("n_burst", 1.into()),
-                    ("burst_len_byte", (HALF * TILE * 4).into()),
-                ]);
+                lane.emit(
+                    "ub_to_gm_pad",
+                    &[
+                        ("dst", (&to).into()),
+                        ("src", (&buffers.sum).into()),
+                        ("n_burst", 1.into()),
+                        ("burst_len_byte", (HALF * TILE * 4).into()),
+                    ],
+                );
             });
         });
         for _ in 0..2 {
@@ -171,25 +182,31 @@ fn online_softmax(
     one(lane, "adds", (maximum, new_maximum), 1, Some(0.0));
     apply(lane, "sub", (&scores, &scores), maximum, spread);
     one(lane, "exp", (&scores, &scores), all, None);
-    lane.emit("cast", &[
-        ("dst", (&zero_turn).into()),
-        ("src", (&scores).into()),
-        ("repeat", all.into()),
-        ("dst_rep_stride", 4.into()),
-    ]);
+    lane.emit(
+        "cast",
+        &[
+            ("dst", (&zero_turn).into()),
+            ("src", (&scores).into()),
+            ("repeat", all.into()),
+            ("dst_rep_stride", 4.into()),
+        ],
+    );
     let to = {
         let slot = lane.slot(l1p, turn);
         lane.part(&slot, [skip.into(), 0.into()], [HALF.into(), TILE.into()])
     };
     lane.emit_on(Some(Pipe::Mte3), "wait_cube", &[("flag", 1.into())]);
-    lane.emit("ub_to_l1_nd2nz", &[
-        ("dst", (&to).into()),
-        ("src", (&zero_turn).into()),
-        ("m_dst", TILE.into()),
-        ("n_dst", TILE.into()),
-        ("m_src", HALF.into()),
-        ("n_src", TILE.into()),
-    ]);
+    lane.emit(
+        "ub_to_l1_nd2nz",
+        &[
+            ("dst", (&to).into()),
+            ("src", (&zero_turn).into()),
+            ("m_dst", TILE.into()),
+            ("n_dst", TILE.into()),
+            ("m_src", HALF.into()),
+            ("n_src", TILE.into()),
+        ],
+    );
     lane.emit("vec_ready", &[("flag", 1.into())]);
     fold(lane, "add", "cadd", (&scores, work), part);
     lane.emit_on(Some(Pipe::V), "vec_ready", &[("flag", 0.into())]);
@@ -203,7 +220,8 @@ fn online_softmax(
 }
 
 fn one(lane: &mut Lane, op: &str, (dst, src): (&View, &View), repeat: i64, val: Option<f64>) {
-    let mut args: Vec<(&str, Argument)> = vec![("dst", dst.into()), ("src", src.into()), ("repeat", repeat.into())];
+    let mut args: Vec<(&str, Argument)> =
+        vec![("dst", dst.into()), ("src", src.into()), ("repeat", repeat.into())];
     args.extend(val.map(|val| ("val", val.into())));
     lane.emit(op, &args);
 }
@@ -217,45 +235,57 @@ fn count(lane: &mut Lane, name: &str) {
 }
 
 fn load(lane: &mut Lane, dst: &View, src: &View) {
-    lane.emit("gm_to_l1_nd2nz", &[
-        ("dst", dst.into()),
-        ("src", src.into()),
-        ("M", TILE.into()),
-        ("N", TILE.into()),
-        ("N_src", TILE.into()),
-    ]);
+    lane.emit(
+        "gm_to_l1_nd2nz",
+        &[
+            ("dst", dst.into()),
+            ("src", src.into()),
+            ("M", TILE.into()),
+            ("N", TILE.into()),
+            ("N_src", TILE.into()),
+        ],
+    );
 }
 
 fn operand(lane: &mut Lane, (dst, src): (&View, &View), transpose: bool) {
-    lane.emit("l1_to_l0", &[
-        ("dst", dst.into()),
-        ("src", src.into()),
-        ("m_dst", TILE.into()),
-        ("n_dst", TILE.into()),
-        ("m_src", TILE.into()),
-        ("n_src", TILE.into()),
-        ("src_is_transpose", transpose.into()),
-    ]);
+    lane.emit(
+        "l1_to_l0",
+        &[
+            ("dst", dst.into()),
+            ("src", src.into()),
+            ("m_dst", TILE.into()),
+            ("n_dst", TILE.into()),
+            ("m_src", TILE.into()),
+            ("n_src", TILE.into()),
+            ("src_is_transpose", transpose.into()),
+        ],
+    );
 }
 
 fn multiply(lane: &mut Lane, dst: &View, (a, b): (&View, &View), b_layout: &str) {
-    lane.emit("mmad", &[
-        ("dst", dst.into()),
-        ("src_a", a.into()),
-        ("src_b", b.into()),
-        ("M", TILE.into()),
-        ("N", TILE.into()),
-        ("K", TILE.into()),
-        ("b_layout", b_layout.into()),
-    ]);
+    lane.emit(
+        "mmad",
+        &[
+            ("dst", dst.into()),
+            ("src_a", a.into()),
+            ("src_b", b.into()),
+            ("M", TILE.into()),
+            ("N", TILE.into()),
+            ("K", TILE.into()),
+            ("b_layout", b_layout.into()),
+        ],
+    );
 }
 
 fn store(lane: &mut Lane, dst: &View, src: &View) {
-    lane.emit("l0c_to_ub", &[
-        ("dst", dst.into()),
-        ("src", src.into()),
-        ("M", TILE.into()),
-        ("N", TILE.into()),
-        ("dual_mode", "SPLITM".into()),
-    ]);
+    lane.emit(
+        "l0c_to_ub",
+        &[
+            ("dst", dst.into()),
+            ("src", src.into()),
+            ("M", TILE.into()),
+            ("N", TILE.into()),
+            ("dual_mode", "SPLITM".into()),
+        ],
+    );
 }

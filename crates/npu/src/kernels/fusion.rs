@@ -17,11 +17,15 @@ pub fn mix(rows: u64, cores: u32) -> Program {
     let a = kernel.global("a", F16, &[rows, 128], Role::Input);
     let b = kernel.global("b", F16, &[64, 128], Role::Input);
     let y = kernel.global("y", F32, &[rows, 64], Role::Output);
-    let (l1a, l1b) = (kernel.buffer("l1a", "l1", F16, &[128, 128], 2), kernel.buffer("l1b", "l1", F16, &[64, 128], 2));
-    let (l0a, l0b) = (kernel.buffer("l0a", "l0a", F16, &[128, 128], 2), kernel.buffer("l0b", "l0b", F16, &[64, 128], 2));
-    let l0c = kernel.buffer("l0c", "l0c", F32, &[128, 64], 2);
-    let product = kernel.buffer("product", "ub", F32, &[64, 64], 2);
-    let result = kernel.buffer("result", "ub", F32, &[64, 64], 2);
+    let (l1a, l1b) =
+        (kernel.buffer("l1a", ("l1", 2), F16, &[128, 128]), kernel.buffer("l1b", ("l1", 2), F16, &[64, 128]));
+    let (l0a, l0b) = (
+        kernel.buffer("l0a", ("l0a", 2), F16, &[128, 128]),
+        kernel.buffer("l0b", ("l0b", 2), F16, &[64, 128]),
+    );
+    let l0c = kernel.buffer("l0c", ("l0c", 2), F32, &[128, 64]);
+    let product = kernel.buffer("product", ("ub", 2), F32, &[64, 64]);
+    let result = kernel.buffer("result", ("ub", 2), F32, &[64, 64]);
     // Four counted instructions per row of 64 floats: 256 for the 64 rows of a half.
     kernel.micro("finish", &["from", "to"], |lane| {
         lane.emit("create_reg", &[("name", "x".into()), ("dtype", "f32".into())]);
@@ -41,44 +45,57 @@ pub fn mix(rows: u64, cores: u32) -> Program {
         lane.auto_sync(|lane| {
             lane.range(&core, tiles, &cores, |lane, tile| {
                 let row = lane.calc("var_mul", &tile, 128);
-                let [sa, sb, oa, ob, acc] = [&l1a, &l1b, &l0a, &l0b, &l0c].map(|buffer| lane.slot(buffer, &turn));
+                let [sa, sb, oa, ob, acc] =
+                    [&l1a, &l1b, &l0a, &l0b, &l0c].map(|buffer| lane.slot(buffer, &turn));
                 let half = lane.slot(&product, &turn);
                 let from = lane.rows(&a, &row, 128, [rows, 128]);
                 for (dst, src, count) in [(&sa, &from, 128), (&sb, &b, 64)] {
-                    lane.emit("gm_to_l1_nd2nz", &[
-                        ("dst", dst.into()),
-                        ("src", src.into()),
-                        ("M", count.into()),
-                        ("N", 128.into()),
-                        ("N_src", 128.into()),
-                    ]);
+                    lane.emit(
+                        "gm_to_l1_nd2nz",
+                        &[
+                            ("dst", dst.into()),
+                            ("src", src.into()),
+                            ("M", count.into()),
+                            ("N", 128.into()),
+                            ("N_src", 128.into()),
+                        ],
+                    );
                 }
                 for (dst, src, count) in [(&oa, &sa, 128), (&ob, &sb, 64)] {
-                    lane.emit("l1_to_l0", &[
-                        ("dst", dst.into()),
-                        ("src", src.into()),
-                        ("m_dst", count.into()),
-                        ("n_dst", 128.into()),
-                        ("m_src", count.into()),
-                        ("n_src", 128.into()),
-                    ]);
+                    lane.emit(
+                        "l1_to_l0",
+                        &[
+                            ("dst", dst.into()),
+                            ("src", src.into()),
+                            ("m_dst", count.into()),
+                            ("n_dst", 128.into()),
+                            ("m_src", count.into()),
+                            ("n_src", 128.into()),
+                        ],
+                    );
                 }
-                lane.emit("mmad", &[
-                    ("dst", (&acc).into()),
-                    ("src_a", (&oa).into()),
-                    ("src_b", (&ob).into()),
-                    ("M", 128.into()),
-                    ("N", 64.into()),
-                    ("K", 128.into()),
-                ]);
+                lane.emit(
+                    "mmad",
+                    &[
+                        ("dst", (&acc).into()),
+                        ("src_a", (&oa).into()),
+                        ("src_b", (&ob).into()),
+                        ("M", 128.into()),
+                        ("N", 64.into()),
+                        ("K", 128.into()),
+                    ],
+                );
                 lane.emit("wait_vec", &[("flag", 0.into())]);
-                lane.emit("l0c_to_ub", &[
-                    ("dst", (&half).into()),
-                    ("src", (&acc).into()),
-                    ("M", 128.into()),
-                    ("N", 64.into()),
-                    ("dual_mode", "SPLITM".into()),
-                ]);
+                lane.emit(
+                    "l0c_to_ub",
+                    &[
+                        ("dst", (&half).into()),
+                        ("src", (&acc).into()),
+                        ("M", 128.into()),
+                        ("N", 64.into()),
+                        ("dual_mode", "SPLITM".into()),
+                    ],
+                );
                 lane.emit("cube_ready", &[("flag", 0.into())]);
                 lane.emit("var_add", &[("out", "turn".into()), ("a", "turn".into()), ("b", 1.into())]);
             });
@@ -88,15 +105,16 @@ pub fn mix(rows: u64, cores: u32) -> Program {
         }
     });
     kernel.vector(|lane| {
-        let (core, cores, half) = (lane.ask("GetCubeIdx"), lane.ask("GetCubeNum"), lane.ask("GetSubBlockIdx"));
+        let (core, cores, half) =
+            (lane.ask("GetCubeIdx"), lane.ask("GetCubeNum"), lane.ask("GetSubBlockIdx"));
         let turn = lane.var("turn", 0);
         let skip = lane.calc("var_mul", &half, 64);
         for _ in 0..2 {
             lane.emit_on(Some(Pipe::V), "vec_ready", &[("flag", 0.into())]);
         }
         // By hand: the result is handed on after the product's buffer has been given back.
-        lane.event("create_devent", "finished", "V", "MTE3", false);
-        lane.event("create_devent", "stored", "MTE3", "V", true);
+        lane.event("create_devent", "finished", ("V", "MTE3"), false);
+        lane.event("create_devent", "stored", ("MTE3", "V"), true);
         lane.range(&core, tiles, &cores, |lane, tile| {
             let row = lane.calc("var_mul", &tile, 128);
             let row = lane.calc("var_add", &row, &skip);
@@ -109,12 +127,15 @@ pub fn mix(rows: u64, cores: u32) -> Program {
             lane.emit("event_set", &[("event", "finished".into())]);
             let out = lane.rows(&y, &row, 64, [rows, 64]);
             lane.emit("event_wait", &[("event", "finished".into())]);
-            lane.emit("ub_to_gm_pad", &[
-                ("dst", (&out).into()),
-                ("src", (&to).into()),
-                ("n_burst", 1.into()),
-                ("burst_len_byte", 16384.into()),
-            ]);
+            lane.emit(
+                "ub_to_gm_pad",
+                &[
+                    ("dst", (&out).into()),
+                    ("src", (&to).into()),
+                    ("n_burst", 1.into()),
+                    ("burst_len_byte", 16384.into()),
+                ],
+            );
             lane.emit("event_set", &[("event", "stored".into())]);
             lane.emit("var_add", &[("out", "turn".into()), ("a", "turn".into()), ("b", 1.into())]);
         });
@@ -128,7 +149,10 @@ pub fn rotation(turns: u64, slots: usize) -> Program {
     let mut kernel = Kernel::new("rotation", 1);
     let x = kernel.global("x", F32, &[turns * 64, 64], Role::Input);
     let y = kernel.global("y", F32, &[turns * 64, 64], Role::Output);
-    let (input, output) = (kernel.buffer("in", "ub", F32, &[64, 64], slots), kernel.buffer("out", "ub", F32, &[64, 64], slots));
+    let (input, output) = (
+        kernel.buffer("in", ("ub", slots), F32, &[64, 64]),
+        kernel.buffer("out", ("ub", slots), F32, &[64, 64]),
+    );
     let create = ["create_sevent", "create_devent", "create_tevent", "create_qevent"][slots - 1];
     let rows = turns as i64 * 64;
     kernel.lane(crate::program::LaneName::Vec0, |lane| {
@@ -138,7 +162,7 @@ pub fn rotation(turns: u64, slots: usize) -> Program {
             ("done", "V", "MTE3", false),
             ("stored", "MTE3", "V", true),
         ] {
-            lane.event(create, name, source, target, preset);
+            lane.event(create, name, (source, target), preset);
         }
         let event = |lane: &mut crate::builder::Lane, op: &str, name: &str| {
             lane.emit(op, &[("event", name.into())]);
@@ -148,30 +172,34 @@ pub fn rotation(turns: u64, slots: usize) -> Program {
             let [a, b] = [&input, &output].map(|buffer| lane.slot(buffer, &turn));
             let (from, to) = (lane.rows(&x, &row, 64, [rows, 64]), lane.rows(&y, &row, 64, [rows, 64]));
             event(lane, "event_wait", "taken");
-            lane.emit("gm_to_ub_pad", &[
-                ("dst", (&a).into()),
-                ("src", (&from).into()),
-                ("n_burst", 1.into()),
-                ("burst_len_byte", 16384.into()),
-            ]);
+            lane.emit(
+                "gm_to_ub_pad",
+                &[
+                    ("dst", (&a).into()),
+                    ("src", (&from).into()),
+                    ("n_burst", 1.into()),
+                    ("burst_len_byte", 16384.into()),
+                ],
+            );
             event(lane, "event_set", "loaded");
             event(lane, "event_wait", "loaded");
             event(lane, "event_wait", "stored");
-            lane.emit("muls", &[
-                ("dst", (&b).into()),
-                ("src", (&a).into()),
-                ("val", 2.0.into()),
-                ("repeat", 64.into()),
-            ]);
+            lane.emit(
+                "muls",
+                &[("dst", (&b).into()), ("src", (&a).into()), ("val", 2.0.into()), ("repeat", 64.into())],
+            );
             event(lane, "event_set", "taken");
             event(lane, "event_set", "done");
             event(lane, "event_wait", "done");
-            lane.emit("ub_to_gm_pad", &[
-                ("dst", (&to).into()),
-                ("src", (&b).into()),
-                ("n_burst", 1.into()),
-                ("burst_len_byte", 16384.into()),
-            ]);
+            lane.emit(
+                "ub_to_gm_pad",
+                &[
+                    ("dst", (&to).into()),
+                    ("src", (&b).into()),
+                    ("n_burst", 1.into()),
+                    ("burst_len_byte", 16384.into()),
+                ],
+            );
             event(lane, "event_set", "stored");
         });
     });

@@ -38,12 +38,12 @@ pub fn matmul(shape: &Matmul) -> Program {
     let c0 = dtype.block() as u64;
     let room = |rows: u64, cols: u64| [rows.next_multiple_of(16), cols.next_multiple_of(c0)];
     let (l1a, l1b) = (
-        kernel.buffer("l1a", "l1", dtype, &room(tm, tk), slots),
-        kernel.buffer("l1b", "l1", dtype, &room(tn, tk), slots),
+        kernel.buffer("l1a", ("l1", slots), dtype, &room(tm, tk)),
+        kernel.buffer("l1b", ("l1", slots), dtype, &room(tn, tk)),
     );
     let (l0a, l0b) = (
-        kernel.buffer("l0a", "l0a", dtype, &room(tm, tk), slots),
-        kernel.buffer("l0b", "l0b", dtype, &room(tn, tk), slots),
+        kernel.buffer("l0a", ("l0a", slots), dtype, &room(tm, tk)),
+        kernel.buffer("l0b", ("l0b", slots), dtype, &room(tn, tk)),
     );
     let l0c = kernel.local("l0c", "l0c", out, &[tm.next_multiple_of(16), tn.next_multiple_of(16)]);
     let [m, n, k, tm, tn, tk, parts] = [m, n, k, tm, tn, tk, split_k].map(|value| value as i64);
@@ -59,7 +59,8 @@ pub fn matmul(shape: &Matmul) -> Program {
             lane.range(&core, tiles, &cores, |lane, tile| {
                 let part = lane.calc("var_mod", &tile, parts);
                 let which = lane.calc("var_div", &tile, parts);
-                let (row, column) = (lane.calc("var_div", &which, columns), lane.calc("var_mod", &which, columns));
+                let (row, column) =
+                    (lane.calc("var_div", &which, columns), lane.calc("var_mod", &which, columns));
                 let (row, column) = (lane.calc("var_mul", &row, tm), lane.calc("var_mul", &column, tn));
                 let first = lane.calc("var_mul", &part, k / parts);
                 lane.range(0, k / parts / tk, 1, |lane, step| {
@@ -68,46 +69,60 @@ pub fn matmul(shape: &Matmul) -> Program {
                     let fresh = lane.calc("var_sub", 1, &step);
                     let fresh = lane.calc("Max", &fresh, 0);
                     let [sa, sb, oa, ob] = [&l1a, &l1b, &l0a, &l0b].map(|buffer| lane.slot(buffer, &turn));
-                    let from_a = lane.window(&a, [(&row).into(), (&along).into()], [tm.into(), tk.into()], [m, k]);
-                    let from_b = lane.window(&b, [(&column).into(), (&along).into()], [tn.into(), tk.into()], [n, k]);
+                    let from_a =
+                        lane.window(&a, [(&row).into(), (&along).into()], [tm.into(), tk.into()], [m, k]);
+                    let from_b =
+                        lane.window(&b, [(&column).into(), (&along).into()], [tn.into(), tk.into()], [n, k]);
                     for (dst, src, rows) in [(&sa, &from_a, tm), (&sb, &from_b, tn)] {
-                        lane.emit("gm_to_l1_nd2nz", &[
-                            ("dst", dst.into()),
-                            ("src", src.into()),
-                            ("M", rows.into()),
-                            ("N", tk.into()),
-                            ("N_src", k.into()),
-                        ]);
+                        lane.emit(
+                            "gm_to_l1_nd2nz",
+                            &[
+                                ("dst", dst.into()),
+                                ("src", src.into()),
+                                ("M", rows.into()),
+                                ("N", tk.into()),
+                                ("N_src", k.into()),
+                            ],
+                        );
                     }
                     for (dst, src, rows) in [(&oa, &sa, tm), (&ob, &sb, tn)] {
-                        lane.emit("l1_to_l0", &[
-                            ("dst", dst.into()),
-                            ("src", src.into()),
-                            ("m_dst", rows.into()),
-                            ("n_dst", tk.into()),
-                            ("m_src", rows.into()),
-                            ("n_src", tk.into()),
-                        ]);
+                        lane.emit(
+                            "l1_to_l0",
+                            &[
+                                ("dst", dst.into()),
+                                ("src", src.into()),
+                                ("m_dst", rows.into()),
+                                ("n_dst", tk.into()),
+                                ("m_src", rows.into()),
+                                ("n_src", tk.into()),
+                            ],
+                        );
                     }
-                    lane.emit("mmad", &[
-                        ("dst", (&l0c).into()),
-                        ("src_a", (&oa).into()),
-                        ("src_b", (&ob).into()),
-                        ("M", tm.into()),
-                        ("N", tn.into()),
-                        ("K", tk.into()),
-                        ("is_init", (&fresh).into()),
-                    ]);
+                    lane.emit(
+                        "mmad",
+                        &[
+                            ("dst", (&l0c).into()),
+                            ("src_a", (&oa).into()),
+                            ("src_b", (&ob).into()),
+                            ("M", tm.into()),
+                            ("N", tn.into()),
+                            ("K", tk.into()),
+                            ("is_init", (&fresh).into()),
+                        ],
+                    );
                     lane.emit("var_add", &[("out", "turn".into()), ("a", "turn".into()), ("b", 1.into())]);
                 });
                 let to = lane.window(&c, [(&row).into(), (&column).into()], [tm.into(), tn.into()], [m, n]);
-                lane.emit("l0c_to_gm_nz2nd", &[
-                    ("dst", (&to).into()),
-                    ("src", (&l0c).into()),
-                    ("M", tm.into()),
-                    ("N", tn.into()),
-                    ("N_dst", n.into()),
-                ]);
+                lane.emit(
+                    "l0c_to_gm_nz2nd",
+                    &[
+                        ("dst", (&to).into()),
+                        ("src", (&l0c).into()),
+                        ("M", tm.into()),
+                        ("N", tn.into()),
+                        ("N_dst", n.into()),
+                    ],
+                );
             });
         });
     });

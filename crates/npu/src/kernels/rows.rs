@@ -35,8 +35,8 @@ pub fn row_kernel(which: RowKernel, rows: u64, cores: u32) -> Program {
     let mut kernel = Kernel::new(name, cores);
     let x = kernel.global("x", F32, &[rows, 128], Role::Input);
     let y = kernel.global("y", F32, &[rows, 128], Role::Output);
-    let input = kernel.buffer("input", "ub", F32, &[64, 128], 2);
-    let output = kernel.buffer("output", "ub", F32, &[64, 128], 1);
+    let input = kernel.buffer("input", ("ub", 2), F32, &[64, 128]);
+    let output = kernel.buffer("output", ("ub", 1), F32, &[64, 128]);
     let work = kernel.local("work", "ub", F32, &[64, 64]);
     let number = kernel.local("number", "ub", F32, &[1, 64]);
     let spread = kernel.local("spread", "ub", F32, &[64, 8]);
@@ -51,7 +51,9 @@ pub fn row_kernel(which: RowKernel, rows: u64, cores: u32) -> Program {
                 let from = lane.rows(&x, &row, ROWS, [rows, COLUMNS]);
                 let to = lane.rows(&y, &row, ROWS, [rows, COLUMNS]);
                 let moved = [("n_burst", Argument::Int(1)), ("burst_len_byte", (ROWS * COLUMNS * 4).into())];
-                let with = |dst: &View, src: &View| [&[("dst", dst.into()), ("src", src.into())], &moved[..]].concat();
+                let with = |dst: &View, src: &View| {
+                    [&[("dst", dst.into()), ("src", src.into())], &moved[..]].concat()
+                };
                 lane.emit("gm_to_ub_pad", &with(&a, &from));
                 let scratch = Scratch { work: &work, number: &number, spread: &spread };
                 body(which, lane, &a, &b, &scratch);
@@ -99,16 +101,15 @@ fn body(which: RowKernel, lane: &mut Lane, a: &View, b: &View, scratch: &Scratch
 /// Divides rows by the root of their mean square.
 fn normalise(lane: &mut Lane, (a, b): (&View, &View), scratch: &Scratch<'_>) {
     let Scratch { work, number, spread } = scratch;
-    lane.emit("mul", &[
-        ("dst", b.into()),
-        ("src1", a.into()),
-        ("src2", a.into()),
-        ("repeat", (ROWS * 2).into()),
-    ]);
+    lane.emit(
+        "mul",
+        &[("dst", b.into()), ("src1", a.into()), ("src2", a.into()), ("repeat", (ROWS * 2).into())],
+    );
     fold(lane, "add", "cadd", (b, work), number);
     for (op, val) in [("muls", Some(1.0 / COLUMNS as f64)), ("adds", Some(1e-5)), ("sqrt", None)] {
         let number: &View = number;
-        let mut args: Vec<(&str, Argument)> = vec![("dst", number.into()), ("src", number.into()), ("repeat", 1.into())];
+        let mut args: Vec<(&str, Argument)> =
+            vec![("dst", number.into()), ("src", number.into()), ("repeat", 1.into())];
         args.extend(val.map(|val| ("val", val.into())));
         lane.emit(op, &args);
     }
@@ -118,14 +119,17 @@ fn normalise(lane: &mut Lane, (a, b): (&View, &View), scratch: &Scratch<'_>) {
 /// The two halves of each row joined by `pair`, then reduced by `reduce` to one number per row.
 pub(super) fn fold(lane: &mut Lane, pair: &str, reduce: &str, (rows, work): (&View, &View), number: &View) {
     let right = lane.part(rows, [0.into(), 64.into()], [ROWS.into(), 64.into()]);
-    lane.emit(pair, &[
-        ("dst", work.into()),
-        ("src1", rows.into()),
-        ("src2", (&right).into()),
-        ("repeat", ROWS.into()),
-        ("src1_rep_stride", 16.into()),
-        ("src2_rep_stride", 16.into()),
-    ]);
+    lane.emit(
+        pair,
+        &[
+            ("dst", work.into()),
+            ("src1", rows.into()),
+            ("src2", (&right).into()),
+            ("repeat", ROWS.into()),
+            ("src1_rep_stride", 16.into()),
+            ("src2_rep_stride", 16.into()),
+        ],
+    );
     lane.emit(reduce, &[("dst", number.into()), ("src", work.into()), ("repeat", ROWS.into())]);
 }
 
@@ -133,16 +137,20 @@ pub(super) fn fold(lane: &mut Lane, pair: &str, reduce: &str, (rows, work): (&Vi
 pub(super) fn apply(lane: &mut Lane, op: &str, (dst, src): (&View, &View), number: &View, spread: &View) {
     lane.emit("brcb", &[("dst", spread.into()), ("src", number.into()), ("repeat", (ROWS / 8).into())]);
     for half in [0, 64] {
-        let [to, from] = [dst, src].map(|view| lane.part(view, [0.into(), half.into()], [ROWS.into(), 64.into()]));
-        lane.emit(op, &[
-            ("dst", (&to).into()),
-            ("src1", (&from).into()),
-            ("src2", spread.into()),
-            ("repeat", ROWS.into()),
-            ("src2_blk_stride", 0.into()),
-            ("dst_rep_stride", 16.into()),
-            ("src1_rep_stride", 16.into()),
-            ("src2_rep_stride", 1.into()),
-        ]);
+        let [to, from] =
+            [dst, src].map(|view| lane.part(view, [0.into(), half.into()], [ROWS.into(), 64.into()]));
+        lane.emit(
+            op,
+            &[
+                ("dst", (&to).into()),
+                ("src1", (&from).into()),
+                ("src2", spread.into()),
+                ("repeat", ROWS.into()),
+                ("src2_blk_stride", 0.into()),
+                ("dst_rep_stride", 16.into()),
+                ("src1_rep_stride", 16.into()),
+                ("src2_rep_stride", 1.into()),
+            ],
+        );
     }
 }

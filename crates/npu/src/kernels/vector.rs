@@ -10,7 +10,7 @@ pub fn vector_add(n: u64, tile: u64, cores: u32) -> Program {
     let mut kernel = Kernel::new("vector_add", cores);
     let [x, y] = ["x", "y"].map(|name| kernel.global(name, F32, &[n], Role::Input));
     let z = kernel.global("z", F32, &[n], Role::Output);
-    let buffers = ["a", "b", "c"].map(|name| kernel.buffer(name, "ub", F32, &[1, tile], 2));
+    let buffers = ["a", "b", "c"].map(|name| kernel.buffer(name, ("ub", 2), F32, &[1, tile]));
     let (n, tile) = (n as i64, tile as i64);
     kernel.vector(|lane| {
         let (index, lanes) = (lane.ask("GetVecIdx"), lane.ask("GetVecNum"));
@@ -24,26 +24,35 @@ pub fn vector_add(n: u64, tile: u64, cores: u32) -> Program {
                 let [a, b, c] = [0, 1, 2].map(|at| lane.slot(&buffers[at], &turn));
                 let [from_x, from_y, to_z] = [&x, &y, &z].map(|tensor| lane.span(tensor, &i, &count, n));
                 for (slot, view) in [(&a, &from_x), (&b, &from_y)] {
-                    lane.emit("gm_to_ub_pad", &[
-                        ("dst", slot.into()),
-                        ("src", view.into()),
-                        ("n_burst", 1.into()),
-                        ("burst_len_byte", (&bytes).into()),
-                    ]);
+                    lane.emit(
+                        "gm_to_ub_pad",
+                        &[
+                            ("dst", slot.into()),
+                            ("src", view.into()),
+                            ("n_burst", 1.into()),
+                            ("burst_len_byte", (&bytes).into()),
+                        ],
+                    );
                 }
                 lane.emit("set_mask_by_count", &[("count", (&count).into())]);
-                lane.emit("add", &[
-                    ("dst", (&c).into()),
-                    ("src1", (&a).into()),
-                    ("src2", (&b).into()),
-                    ("repeat", 1.into()),
-                ]);
-                lane.emit("ub_to_gm_pad", &[
-                    ("dst", (&to_z).into()),
-                    ("src", (&c).into()),
-                    ("n_burst", 1.into()),
-                    ("burst_len_byte", (&bytes).into()),
-                ]);
+                lane.emit(
+                    "add",
+                    &[
+                        ("dst", (&c).into()),
+                        ("src1", (&a).into()),
+                        ("src2", (&b).into()),
+                        ("repeat", 1.into()),
+                    ],
+                );
+                lane.emit(
+                    "ub_to_gm_pad",
+                    &[
+                        ("dst", (&to_z).into()),
+                        ("src", (&c).into()),
+                        ("n_burst", 1.into()),
+                        ("burst_len_byte", (&bytes).into()),
+                    ],
+                );
                 lane.emit("var_add", &[("out", "turn".into()), ("a", "turn".into()), ("b", 1.into())]);
             });
         });
@@ -68,31 +77,43 @@ pub fn top_k() -> Program {
     tensor.view_of = Some("merged".to_owned());
     kernel.lane(crate::program::LaneName::Vec0, |lane| {
         for (to, from) in [(&values, &x), (&numbers, &index)] {
-            lane.emit("gm_to_ub_pad", &[
-                ("dst", to.into()),
-                ("src", from.into()),
-                ("n_burst", 1.into()),
-                ("burst_len_byte", 512.into()),
-            ]);
+            lane.emit(
+                "gm_to_ub_pad",
+                &[
+                    ("dst", to.into()),
+                    ("src", from.into()),
+                    ("n_burst", 1.into()),
+                    ("burst_len_byte", 512.into()),
+                ],
+            );
         }
-        lane.emit("sort32", &[
-            ("dst", (&runs).into()),
-            ("src", (&values).into()),
-            ("idx", (&numbers).into()),
-            ("repeat", 4.into()),
-        ]);
-        lane.emit("mergesort4", &[
-            ("dst", (&merged).into()),
-            ("src", (&runs).into()),
-            ("length_per_seq", 32.into()),
-            ("repeat", 1.into()),
-        ]);
-        lane.emit("ub_to_gm_pad", &[
-            ("dst", (&out).into()),
-            ("src", (&words).into()),
-            ("n_burst", 1.into()),
-            ("burst_len_byte", 1024.into()),
-        ]);
+        lane.emit(
+            "sort32",
+            &[
+                ("dst", (&runs).into()),
+                ("src", (&values).into()),
+                ("idx", (&numbers).into()),
+                ("repeat", 4.into()),
+            ],
+        );
+        lane.emit(
+            "mergesort4",
+            &[
+                ("dst", (&merged).into()),
+                ("src", (&runs).into()),
+                ("length_per_seq", 32.into()),
+                ("repeat", 1.into()),
+            ],
+        );
+        lane.emit(
+            "ub_to_gm_pad",
+            &[
+                ("dst", (&out).into()),
+                ("src", (&words).into()),
+                ("n_burst", 1.into()),
+                ("burst_len_byte", 1024.into()),
+            ],
+        );
     });
     kernel.build()
 }
@@ -113,8 +134,14 @@ pub fn all_reduce(cores: u32, delay: i64) -> Program {
     kernel.vector(|lane| {
         let index = lane.ask("GetVecIdx");
         let (from, to) = (lane.rows(&x, &index, 1, [lanes, 64]), lane.rows(&copies, &index, 1, [lanes, 64]));
-        let moved = |op: &str, dst: crate::program::Argument, src: crate::program::Argument, lane: &mut crate::builder::Lane| {
-            lane.emit(op, &[("dst", dst), ("src", src), ("n_burst", 1.into()), ("burst_len_byte", 256.into())]);
+        let moved = |op: &str,
+                     dst: crate::program::Argument,
+                     src: crate::program::Argument,
+                     lane: &mut crate::builder::Lane| {
+            lane.emit(
+                op,
+                &[("dst", dst), ("src", src), ("n_burst", 1.into()), ("burst_len_byte", 256.into())],
+            );
         };
         moved("gm_to_ub_pad", (&own).into(), (&from).into(), lane);
         lane.when(&format!("{} == 0", index.name()), |lane| {

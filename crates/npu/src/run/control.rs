@@ -160,7 +160,9 @@ impl Core {
             }
             Op::Align8 | Op::Align16 | Op::Align32 | Op::Align64 | Op::Align128 | Op::Align256 => {
                 let to = 8i64 << (instr.op as usize - Op::Align8 as usize);
-                let value = int(self, 0)?.checked_add(to - 1).ok_or(Fault::Other("the number is too large".into()))?;
+                let value = int(self, 0)?
+                    .checked_add(to - 1)
+                    .ok_or(Fault::Other("the number is too large".into()))?;
                 self.assign(lane, instr, Value::Int(value.div_euclid(to) * to))?;
             }
             Op::CreateVarlist => {
@@ -257,10 +259,25 @@ impl Core {
                 self.debug(lane, instr)?;
             }
             // Marks, and what the builder needs: no effect when it runs.
-            Op::EnterVecScope | Op::EndVecScope | Op::EnterCubeScope | Op::EndCubeScope | Op::EndIf | Op::Barrier
-            | Op::KernelPrint | Op::KernelDump | Op::Inline | Op::ResetCache | Op::CleanDcache
-            | Op::CreateGmTensor | Op::CreateTensor | Op::CreateDbuf | Op::CreateTbuf | Op::CreateQbuf
-            | Op::Reinterpret | Op::ReshapeGm | Op::SplitWorkspace => {}
+            Op::EnterVecScope
+            | Op::EndVecScope
+            | Op::EnterCubeScope
+            | Op::EndCubeScope
+            | Op::EndIf
+            | Op::Barrier
+            | Op::KernelPrint
+            | Op::KernelDump
+            | Op::Inline
+            | Op::ResetCache
+            | Op::CleanDcache
+            | Op::CreateGmTensor
+            | Op::CreateTensor
+            | Op::CreateDbuf
+            | Op::CreateTbuf
+            | Op::CreateQbuf
+            | Op::Reinterpret
+            | Op::ReshapeGm
+            | Op::SplitWorkspace => {}
             other => return Err(Fault::Other(format!("{other:?} cannot run on the control actor"))),
         }
         Ok(Next::On)
@@ -358,12 +375,10 @@ impl Core {
     fn holds(&self, lane: Lane, condition: &Condition) -> Result<bool, Fault> {
         Ok(match condition {
             Condition::Truth(operand) => self.value(lane, *operand)?.is_true(),
-            Condition::Compare(comparison, a, b) => {
-                match (self.value(lane, *a)?, self.value(lane, *b)?) {
-                    (Value::Int(a), Value::Int(b)) => comparison.holds(&a, &b),
-                    (a, b) => comparison.holds(&a.as_float(), &b.as_float()),
-                }
-            }
+            Condition::Compare(comparison, a, b) => match (self.value(lane, *a)?, self.value(lane, *b)?) {
+                (Value::Int(a), Value::Int(b)) => comparison.holds(&a, &b),
+                (a, b) => comparison.holds(&a.as_float(), &b.as_float()),
+            },
             Condition::Not(inner) => !self.holds(lane, inner)?,
             Condition::And(a, b) => self.holds(lane, a)? && self.holds(lane, b)?,
             Condition::Or(a, b) => self.holds(lane, a)? || self.holds(lane, b)?,
@@ -390,10 +405,11 @@ impl Core {
         let mut members = [0; 4];
         for (at, member) in members.iter_mut().enumerate() {
             let value = self.value(lane, instr.ints[list * 5 + 1 + at])?;
-            *member = whole(value).filter(|value| (0..1 << 40).contains(value)).ok_or_else(|| Fault::Operand {
-                operand: ["offset", "src_dim or span", "span or src_dim"][list.min(2)].to_owned(),
-                problem: format!("{value:?}; it must be a whole number from 0 on"),
-            })?;
+            *member =
+                whole(value).filter(|value| (0..1 << 40).contains(value)).ok_or_else(|| Fault::Operand {
+                    operand: ["offset", "src_dim or span", "span or src_dim"][list.min(2)].to_owned(),
+                    problem: format!("{value:?}; it must be a whole number from 0 on"),
+                })?;
         }
         Ok(members)
     }
@@ -401,7 +417,10 @@ impl Core {
     fn slice_gm(&mut self, lane: Lane, instr: &Instr) -> Result<(), Fault> {
         let source = self.view(lane, instr.tensors[0])?;
         if source.space != Space::Gm {
-            return Err(Fault::Operand { operand: "source_name".to_owned(), problem: "not in global memory".to_owned() });
+            return Err(Fault::Operand {
+                operand: "source_name".to_owned(),
+                problem: "not in global memory".to_owned(),
+            });
         }
         let dims = |list: usize| match instr.ints[list * 5] {
             Operand::Int(count) => count as usize,
@@ -417,7 +436,10 @@ impl Core {
             if offset[axis] + span[axis] > dim[axis] {
                 return Err(Fault::Operand {
                     operand: "span".to_owned(),
-                    problem: format!("{} from {} on, axis {axis} has {}", span[axis], offset[axis], dim[axis]),
+                    problem: format!(
+                        "{} from {} on, axis {axis} has {}",
+                        span[axis], offset[axis], dim[axis]
+                    ),
                 });
             }
         }
@@ -471,16 +493,26 @@ impl Core {
         if row + rows > dim_rows || col + cols > dim_cols {
             return Err(Fault::Operand {
                 operand: "span".to_owned(),
-                problem: format!("{rows} x {cols} from {row}, {col} on, the source is {dim_rows} x {dim_cols}"),
+                problem: format!(
+                    "{rows} x {cols} from {row}, {col} on, the source is {dim_rows} x {dim_cols}"
+                ),
             });
         }
         let size = source.dtype.size() as u64;
         let view = if source.space == Space::Ub || source.space == Space::Gm {
-            let stride = if given || source.row_stride == 0 { dim_cols } else { u64::from(source.row_stride) };
+            let stride =
+                if given || source.row_stride == 0 { dim_cols } else { u64::from(source.row_stride) };
             let stride = if two { stride } else { cols };
             let start = source.offset + (row * stride + col) * size;
             let limit = start + (rows.saturating_sub(1) * stride + cols) * size;
-            View { rows: rows as u32, cols: cols as u32, row_stride: stride as u32, offset: start, limit, ..source }
+            View {
+                rows: rows as u32,
+                cols: cols as u32,
+                row_stride: stride as u32,
+                offset: start,
+                limit,
+                ..source
+            }
         } else {
             // A window of a fractal matrix runs to the end of its root; 0 marks that it is no whole tensor.
             let c0 = if source.space == Space::L0c { 16 } else { source.dtype.block() as u64 };
@@ -517,7 +549,8 @@ impl Core {
         if self.shared.options.timing_only {
             if reads {
                 return Err(Fault::Other(
-                    "control flow reads memory, which is not there in a timing-only run; run it with data".into(),
+                    "control flow reads memory, which is not there in a timing-only run; run it with data"
+                        .into(),
                 ));
             }
             return Ok(());
@@ -526,7 +559,12 @@ impl Core {
         let mut region = Region::run("tensor", view, bank, size as u64);
         region.write = !reads;
         let control = control_of(lane);
-        self.note_access(control, self.lanes[lane as usize].as_ref().map_or(0, |state| state.at), std::iter::once(&region), &[u32::MAX; 8])?;
+        self.note_access(
+            control,
+            self.lanes[lane as usize].as_ref().map_or(0, |state| state.at),
+            std::iter::once(&region),
+            &[u32::MAX; 8],
+        )?;
         let clock = self.clocks[control];
         self.set_control_clock(lane, clock);
         let mut raw = [0; 8];
@@ -537,7 +575,9 @@ impl Core {
                     self.atomics.settle(view.tensor, &self.shared.gm);
                     self.shared.gm.read(view.tensor, view.offset, raw);
                 }
-                bank => raw.copy_from_slice(&self.memory.bank(bank)[view.offset as usize..view.offset as usize + size]),
+                bank => raw.copy_from_slice(
+                    &self.memory.bank(bank)[view.offset as usize..view.offset as usize + size],
+                ),
             }
             let kind = match instr.out {
                 NONE => None,
@@ -550,7 +590,9 @@ impl Core {
         } else {
             let value = self.value(lane, instr.ints[0])?;
             match value {
-                Value::Int(value) if !view.dtype.is_float() => crate::element::write_int(view.dtype, value, raw),
+                Value::Int(value) if !view.dtype.is_float() => {
+                    crate::element::write_int(view.dtype, value, raw)
+                }
                 value => write_number(view.dtype, value.as_float(), raw),
             }
             match bank {
@@ -603,7 +645,8 @@ impl Core {
                     let view = self.view(lane, *view)?;
                     let bytes = content(self, &view);
                     let numbers = bytes.chunks_exact(view.dtype.size()).take(8);
-                    let numbers: Vec<String> = numbers.map(|raw| read_number(view.dtype, raw).to_string()).collect();
+                    let numbers: Vec<String> =
+                        numbers.map(|raw| read_number(view.dtype, raw).to_string()).collect();
                     line.push_str(&format!("[{}]", numbers.join(" ")));
                 }
             }
@@ -673,7 +716,13 @@ impl Core {
         Ok(Next::On)
     }
 
-    pub(super) fn set_event(&mut self, lane: Lane, event: usize, token: Token, now: &mut Scheduler) -> Result<(), Fault> {
+    pub(super) fn set_event(
+        &mut self,
+        lane: Lane,
+        event: usize,
+        token: Token,
+        now: &mut Scheduler,
+    ) -> Result<(), Fault> {
         if !self.sync.events[lane as usize][event].set(token) {
             let name = &self.lane(lane).code.events[event].name;
             return Err(Fault::DoubleSet { what: format!("event `{name}`") });
@@ -770,7 +819,8 @@ impl Core {
     fn serialise(&mut self, lane: Lane, instr: &Instr, task: &mut Task) -> Result<(), Fault> {
         let cycles = self.cost(actor_of(lane, instr.pipe), task)?;
         let code = std::sync::Arc::clone(&self.lane(lane).code);
-        let calls = if instr.op == Op::CallMicro { code.calls[instr.aux as usize].tensors.as_slice() } else { &[] };
+        let calls =
+            if instr.op == Op::CallMicro { code.calls[instr.aux as usize].tensors.as_slice() } else { &[] };
         let names = || instr.tensors.iter().chain(calls).copied().filter(|&name| name != NONE);
         let state = self.lane(lane);
         let earliest = names().map(|name| state.busy[name as usize]).max().unwrap_or(0).max(state.cycle);

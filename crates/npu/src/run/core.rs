@@ -172,7 +172,10 @@ impl Core {
                     ..EventState::default()
                 };
                 sync.events[at] = lane.code.events.iter().map(event).collect();
-                engine.scheduler_mut().schedule(events[control_of(Lane::ALL[at])], Duration::ZERO).expect("cycle 0");
+                engine
+                    .scheduler_mut()
+                    .schedule(events[control_of(Lane::ALL[at])], Duration::ZERO)
+                    .expect("cycle 0");
             }
         }
         let checks = &options.checks;
@@ -208,7 +211,11 @@ impl Core {
             return;
         }
         let lane = lane_of(actor);
-        if control_of(lane) == actor { self.control(lane, now) } else { self.pipe(actor, now) }
+        if control_of(lane) == actor {
+            self.control(lane, now)
+        } else {
+            self.pipe(actor, now)
+        }
         if self.error.is_some() {
             now.stop();
         }
@@ -295,10 +302,15 @@ impl Core {
         for ((lane, source, target, id), (token, ..)) in &self.sync.flags {
             if token.is_some() {
                 let (lane, source, target) = (lane.name(), source.name(), target.name());
-                return Some(format!("core {} {lane}: flag {id} from {source} to {target} is still set", self.index));
+                return Some(format!(
+                    "core {} {lane}: flag {id} from {source} to {target} is still set",
+                    self.index
+                ));
             }
         }
-        for (kind, table) in [("cube to vector", &self.sync.to_vector), ("vector to cube", &self.sync.to_cube)] {
+        for (kind, table) in
+            [("cube to vector", &self.sync.to_vector), ("vector to cube", &self.sync.to_cube)]
+        {
             for (flag, lanes) in table.iter().enumerate() {
                 for (sub, tokens) in lanes.iter().enumerate() {
                     if !tokens.is_empty() {
@@ -325,7 +337,7 @@ impl Core {
         let instr = self.pipes[actor].queue.front().map_or(state.at, |task| task.instr as usize);
         let own = control_of(lane) == actor;
         let instr = if own { state.at } else { instr };
-        let (waits_for, wanted): (String, Box<dyn Fn(Lane, &crate::compile::Instr) -> bool>) = match wait {
+        let (waits_for, wanted): (String, Box<Setter>) = match wait {
             Wait::Event(lane, event) => {
                 let definition = &state.code.events[event];
                 let counts = &self.sync.events[lane as usize][event];
@@ -341,7 +353,8 @@ impl Core {
                 (text, Box::new(move |l, i| l == lane && sets(i.op) && i.out as usize == event))
             }
             Wait::Flag((lane, source, target, id)) => {
-                let (_, set, taken) = self.sync.flags.get(&(lane, source, target, id)).copied().unwrap_or_default();
+                let (_, set, taken) =
+                    self.sync.flags.get(&(lane, source, target, id)).copied().unwrap_or_default();
                 let text = format!(
                     "flag {id} from {} to {} ({set} set, {taken} taken)",
                     source.name(),
@@ -397,6 +410,9 @@ impl Core {
         }
     }
 }
+
+/// Whether an instruction of a lane could set what somebody waits for.
+type Setter = dyn Fn(Lane, &crate::compile::Instr) -> bool;
 
 /// Whether a flag operand may be `flag`.
 fn may_be(ints: &[Operand], flag: usize) -> bool {

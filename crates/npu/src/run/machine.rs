@@ -183,8 +183,7 @@ pub fn run(
 
 /// Puts the inputs into global memory.
 fn fill(shared: &Shared, inputs: &BTreeMap<String, Input>) -> Result<(), RunError> {
-    let refuse =
-        |tensor: &str, problem: String| Err(RunError::Input { tensor: tensor.to_owned(), problem });
+    let refuse = |tensor: &str, problem: String| Err(RunError::Input { tensor: tensor.to_owned(), problem });
     for name in inputs.keys() {
         let known = shared.program.tensors.iter().find(|tensor| tensor.name == *name);
         if !known.is_some_and(|tensor| matches!(tensor.role, Role::Input | Role::Inout)) {
@@ -202,14 +201,23 @@ fn fill(shared: &Shared, inputs: &BTreeMap<String, Input>) -> Result<(), RunErro
             && matches!(input.dtype, ElementType::U16 | ElementType::U8 | ElementType::I16 | ElementType::I8)
             && raw;
         if input.dtype != dtype && !bits {
-            return refuse(&tensor.name, format!("has {} elements, the program wants {}", input.dtype.name(), dtype.name()));
+            return refuse(
+                &tensor.name,
+                format!("has {} elements, the program wants {}", input.dtype.name(), dtype.name()),
+            );
         }
         let flat = [tensor.shape.iter().product::<u64>()];
         if input.shape != tensor.shape && input.shape != flat {
-            return refuse(&tensor.name, format!("has shape {:?}, the program wants {:?}", input.shape, tensor.shape));
+            return refuse(
+                &tensor.name,
+                format!("has shape {:?}, the program wants {:?}", input.shape, tensor.shape),
+            );
         }
         if input.bytes.len() as u64 != tensor.bytes {
-            return refuse(&tensor.name, format!("has {} bytes, the program wants {}", input.bytes.len(), tensor.bytes));
+            return refuse(
+                &tensor.name,
+                format!("has {} bytes, the program wants {}", input.bytes.len(), tensor.bytes),
+            );
         }
         shared.gm.write(index as u32, 0, &input.bytes);
     }
@@ -251,11 +259,8 @@ fn complete(cores: &mut [(Core, Engine<Core>)], vector_lanes: usize) -> bool {
         let arrivals = |core: &Core, sub: usize| {
             core.sync.collectives.get(&key).map_or(0, |known| known.arrived[sub].len())
         };
-        let phases = cores
-            .iter()
-            .flat_map(|(core, _)| (0..lanes).map(|sub| arrivals(core, sub)))
-            .min()
-            .unwrap_or(0);
+        let phases =
+            cores.iter().flat_map(|(core, _)| (0..lanes).map(|sub| arrivals(core, sub))).min().unwrap_or(0);
         let done = cores
             .iter()
             .map(|(core, _)| core.sync.collectives.get(&key).map_or(0, |known| known.completed.len()))
@@ -331,7 +336,11 @@ fn outcome(mut cores: Vec<Core>, shared: Arc<Shared>) -> Outcome {
         makespan,
         cores: shared.program.cores,
         tasks: cores.iter().flat_map(|core| &core.pipes).map(|pipe| pipe.done).sum(),
-        instructions: cores.iter().flat_map(|core| core.lanes.iter().flatten()).map(|lane| lane.executed).sum(),
+        instructions: cores
+            .iter()
+            .flat_map(|core| core.lanes.iter().flatten())
+            .map(|lane| lane.executed)
+            .sum(),
         outputs,
         dumps,
         prints,
@@ -376,9 +385,18 @@ fn uses(core: &Core) -> Vec<PipeUse> {
                     What::Set => {}
                 }
             }
-            let mut stalls: Vec<(String, u64)> = stalls.into_iter().filter(|(_, cycles)| *cycles > 0).collect();
+            let mut stalls: Vec<(String, u64)> =
+                stalls.into_iter().filter(|(_, cycles)| *cycles > 0).collect();
             stalls.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-            uses.push(PipeUse { core: core.index, lane: lane.name(), pipe: pipe.name(), tasks, busy, stalls, end });
+            uses.push(PipeUse {
+                core: core.index,
+                lane: lane.name(),
+                pipe: pipe.name(),
+                tasks,
+                busy,
+                stalls,
+                end,
+            });
         }
     }
     uses
@@ -398,7 +416,13 @@ fn critical_path(cores: &[Core]) -> Vec<Step> {
             let (lane, pipe) = actor_name(record.actor.into());
             let instruction = cores[core].site(lane, record.instr as usize).to_string();
             let (start, end) = (record.start, record.end);
-            steps.push(Step { core: core as u32, pipe: format!("{}.{pipe}", lane.name()), instruction, start, end });
+            steps.push(Step {
+                core: core as u32,
+                pipe: format!("{}.{pipe}", lane.name()),
+                instruction,
+                start,
+                end,
+            });
         }
         // Records are made in the order of their starts, so causes lie before what they caused.
         next = record.cause.get().filter(|&cause| {
@@ -427,7 +451,8 @@ impl Outcome {
             let (lane, name) = actor_name(actor.into());
             pipe.split_once('.').is_some_and(|(wanted, pipe)| wanted == lane.name() && pipe == name)
         };
-        let tasks = timeline.records.iter().filter(|record| record.what == What::Task && on_pipe(record.actor));
+        let tasks =
+            timeline.records.iter().filter(|record| record.what == What::Task && on_pipe(record.actor));
         tasks.map(|record| (record.start, record.end)).collect()
     }
 }

@@ -4,7 +4,7 @@ use trompe_engine::Scheduler;
 
 use crate::compile::{Lane, View};
 use crate::cycles::{Cost, Model, cost_of, micro_cost};
-use crate::error::Fault;
+use crate::error::{Fault, Hazard};
 use crate::exec::{self, Context, Limits, MicroCount, MicroRun, footprint, plan};
 use crate::memory::{Bank, Region};
 use crate::ops::Op;
@@ -87,7 +87,12 @@ impl Core {
                 let cause = last.map_or(Cause::NONE, |last| Cause::new(self.index, last));
                 let token = Token { ready: start, clock: self.clocks[actor], cause };
                 let instant = start + self.shared.profile.sync.instant;
-                self.note(actor, task, (start, instant), (What::Set, Cost { cycles: 0, model: Model::Marker, quantity: 0 }), cause);
+                self.note(
+                    actor,
+                    task,
+                    (start, instant),
+                    (What::Set, Cost { cycles: 0, model: Model::Marker, quantity: 0 }, cause),
+                );
                 for _ in 0..times {
                     self.set_event(lane, event, token, now)?;
                 }
@@ -126,7 +131,7 @@ impl Core {
                 let marker = self.shared.profile.sync.marker;
                 let cost = Cost { cycles: marker, model: Model::Marker, quantity: 0 };
                 let cause = self.cause_of(actor, task, start);
-                self.note(actor, task, (start, start + marker), (What::Set, cost), cause);
+                self.note(actor, task, (start, start + marker), (What::Set, cost, cause));
                 let pipe = &mut self.pipes[actor];
                 pipe.clock = start + marker;
                 pipe.working = true;
@@ -137,7 +142,7 @@ impl Core {
                 self.learn(actor, task);
                 let cost = self.work(actor, task, start)?;
                 let cause = self.cause_of(actor, task, start);
-                self.note(actor, task, (start, start + cost.cycles), (What::Task, cost), cause);
+                self.note(actor, task, (start, start + cost.cycles), (What::Task, cost, cause));
                 let pipe = &mut self.pipes[actor];
                 pipe.clock = start + cost.cycles;
                 pipe.working = true;
@@ -172,13 +177,14 @@ impl Core {
         let end = earliest.max(token.ready);
         let cause = if token.ready > earliest { token.cause } else { self.cause_of(actor, task, start) };
         let cost = Cost { cycles: end - start, model: Model::Marker, quantity: 0 };
-        self.note(actor, task, (start, end), (What::Wait, cost), cause);
+        self.note(actor, task, (start, end), (What::Wait, cost, cause));
         let pipe = &mut self.pipes[actor];
         pipe.clock = end;
         pipe.working = true;
     }
 
-    fn note(&mut self, actor: usize, task: &Task, (start, end): (u64, u64), (what, cost): (What, Cost), cause: Cause) {
+    fn note(&mut self, actor: usize, task: &Task, (start, end): (u64, u64), noted: (What, Cost, Cause)) {
+        let (what, cost, cause) = noted;
         let instant = if end == start { self.shared.profile.sync.instant } else { 0 };
         self.makespan = self.makespan.max(end + instant);
         let index = self.records.len();
@@ -206,7 +212,8 @@ impl Core {
     pub(super) fn wait_of(&self, lane: Lane, task: &Task) -> Result<Wait, Fault> {
         match task.op {
             Op::WaitFlag => {
-                let instr = &self.lanes[lane as usize].as_ref().expect("it runs").code.instrs[task.instr as usize];
+                let instr =
+                    &self.lanes[lane as usize].as_ref().expect("it runs").code.instrs[task.instr as usize];
                 let source = Pipe::ALL[task.ints[0] as usize];
                 Ok(Wait::Flag((lane, source, instr.pipe, event_id(task.ints[1], &self.shared.device)?)))
             }
@@ -263,7 +270,13 @@ impl Core {
     }
 
     /// Makes what a task sets visible.
-    pub(super) fn publish(&mut self, lane: Lane, task: &Task, token: Token, now: &mut Scheduler) -> Result<(), Fault> {
+    pub(super) fn publish(
+        &mut self,
+        lane: Lane,
+        task: &Task,
+        token: Token,
+        now: &mut Scheduler,
+    ) -> Result<(), Fault> {
         let limit = self.shared.device.flag_tokens;
         match task.op {
             Op::SetFlag => {
@@ -417,9 +430,11 @@ impl Core {
             vector: self.vectors[sub],
             budget: shared.options.budget,
         };
-        for (view, (name, _)) in call.tensors.iter().zip(code.parameters.iter().filter(|(_, tensor)| *tensor)) {
+        for (view, (name, _)) in call.tensors.iter().zip(code.parameters.iter().filter(|(_, tensor)| *tensor))
+        {
             if view.space != crate::program::Space::Ub {
-                let problem = format!("in {}; a micro program works on the unified buffer", view.space.name());
+                let problem =
+                    format!("in {}; a micro program works on the unified buffer", view.space.name());
                 return Err(Fault::Operand { operand: name.clone(), problem });
             }
         }
@@ -487,7 +502,7 @@ impl Core {
                     format!("{}.{pipe}", lane.name())
                 };
                 let instr = self.accesses[other].get(count as usize).copied().unwrap_or(0);
-                Fault::Hazard {
+                Fault::Hazard(Box::new(Hazard {
                     tensor,
                     space,
                     offset,
@@ -495,8 +510,8 @@ impl Core {
                     other: if wrote { "write" } else { "read" },
                     here: name(actor),
                     there: name(other),
-                    other_site: Box::new(self.site(lane_of(other), instr as usize)),
-                }
+                    other_site: self.site(lane_of(other), instr as usize),
+                }))
             }
         }
     }

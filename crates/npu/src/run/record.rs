@@ -18,7 +18,11 @@ impl Cause {
     }
 
     pub(crate) const fn get(self) -> Option<(usize, usize)> {
-        if self.0 == u64::MAX { None } else { Some(((self.0 >> 32) as usize, (self.0 & 0xffff_ffff) as usize)) }
+        if self.0 == u64::MAX {
+            None
+        } else {
+            Some(((self.0 >> 32) as usize, (self.0 & 0xffff_ffff) as usize))
+        }
     }
 }
 

@@ -15,7 +15,10 @@ fn message(program: &Program) -> String {
         .filter(|tensor| tensor.role == Role::Input)
         .map(|tensor| {
             let bytes = vec![0; tensor.shape.iter().product::<u64>() as usize * tensor.dtype.size()];
-            (tensor.name.as_str(), trompe_npu::Input { dtype: tensor.dtype, shape: tensor.shape.clone(), bytes })
+            (
+                tensor.name.as_str(),
+                trompe_npu::Input { dtype: tensor.dtype, shape: tensor.shape.clone(), bytes },
+            )
         })
         .collect();
     let options = Options { budget: 10_000, ..Options::default() };
@@ -74,7 +77,8 @@ fn alignment() {
         vector(move |kernel| {
             let a = kernel.local("a", "ub", F32, &[1, 128]);
             Box::new(move |lane| {
-                let part = lane.part(&a, [0.into(), (if trips { 4 } else { 8 }).into()], [1.into(), 64.into()]);
+                let part =
+                    lane.part(&a, [0.into(), (if trips { 4 } else { 8 }).into()], [1.into(), 64.into()]);
                 lane.emit("dup", &[("dst", (&part).into()), ("src", 1.0.into()), ("repeat", 1.into())]);
             })
         })
@@ -107,7 +111,10 @@ fn ranges() {
             kernel.global("x", F32, &[8192], Role::Workspace);
             Box::new(move |lane| {
                 let bursts = if trips { 4096 } else { 2 };
-                lane.emit("gm_to_ub_pad", &args(&[("dst", "a"), ("src", "x")], &[("n_burst", bursts), ("burst_len_byte", 32)]));
+                lane.emit(
+                    "gm_to_ub_pad",
+                    &args(&[("dst", "a"), ("src", "x")], &[("n_burst", bursts), ("burst_len_byte", 32)]),
+                );
             })
         })
     };
@@ -158,8 +165,11 @@ fn hazards_between_pipes() {
             kernel.local("a", "ub", F32, &[1, 64]);
             kernel.global("x", F32, &[64], Role::Workspace);
             Box::new(move |lane| {
-                lane.event("create_sevent", "loaded", "MTE2", "V", false);
-                lane.emit("gm_to_ub_pad", &args(&[("dst", "a"), ("src", "x")], &[("n_burst", 1), ("burst_len_byte", 256)]));
+                lane.event("create_sevent", "loaded", ("MTE2", "V"), false);
+                lane.emit(
+                    "gm_to_ub_pad",
+                    &args(&[("dst", "a"), ("src", "x")], &[("n_burst", 1), ("burst_len_byte", 256)]),
+                );
                 if !trips {
                     lane.emit("event_set", &[("event", "loaded".into())]);
                     lane.emit("event_wait", &[("event", "loaded".into())]);
@@ -168,7 +178,14 @@ fn hazards_between_pipes() {
             })
         })
     };
-    check(make, &["read of byte 0 of ub of vec0 (`a`) on vec0.V", "the write by vec0[1] `gm_to_ub_pad` on vec0.MTE2", "add an event from vec0.MTE2 to vec0.V"]);
+    check(
+        make,
+        &[
+            "read of byte 0 of ub of vec0 (`a`) on vec0.V",
+            "the write by vec0[1] `gm_to_ub_pad` on vec0.MTE2",
+            "add an event from vec0.MTE2 to vec0.V",
+        ],
+    );
 }
 
 /// A write after a read that is still under way.
@@ -179,12 +196,15 @@ fn hazards_backwards() {
             kernel.local("a", "ub", F32, &[1, 64]);
             kernel.global("x", F32, &[64], Role::Output);
             Box::new(move |lane| {
-                lane.event("create_sevent", "done", "V", "MTE3", false);
-                lane.event("create_sevent", "stored", "MTE3", "V", false);
+                lane.event("create_sevent", "done", ("V", "MTE3"), false);
+                lane.event("create_sevent", "stored", ("MTE3", "V"), false);
                 dup(lane, "a", 1);
                 lane.emit("event_set", &[("event", "done".into())]);
                 lane.emit("event_wait", &[("event", "done".into())]);
-                lane.emit("ub_to_gm_pad", &args(&[("dst", "x"), ("src", "a")], &[("n_burst", 1), ("burst_len_byte", 256)]));
+                lane.emit(
+                    "ub_to_gm_pad",
+                    &args(&[("dst", "x"), ("src", "a")], &[("n_burst", 1), ("burst_len_byte", 256)]),
+                );
                 lane.emit("event_set", &[("event", "stored".into())]);
                 if trips {
                     lane.emit_on(Some(Pipe::V), "noop", &[]);
@@ -209,7 +229,7 @@ fn setting_twice() {
     let make = |trips: bool| {
         vector(move |_| {
             Box::new(move |lane| {
-                lane.event("create_sevent", "e", "V", "MTE3", false);
+                lane.event("create_sevent", "e", ("V", "MTE3"), false);
                 lane.emit("event_set", &[("event", "e".into())]);
                 if !trips {
                     lane.emit("event_wait", &[("event", "e".into())]);
@@ -250,7 +270,7 @@ fn what_is_never_taken() {
     let make = |trips: bool| {
         vector(move |_| {
             Box::new(move |lane| {
-                lane.event("create_sevent", "e", "V", "MTE3", false);
+                lane.event("create_sevent", "e", ("V", "MTE3"), false);
                 lane.emit("event_set", &[("event", "e".into())]);
                 if !trips {
                     lane.emit("event_wait", &[("event", "e".into())]);
@@ -281,7 +301,7 @@ fn event_ids() {
         vector(move |_| {
             Box::new(move |lane| {
                 for at in 0..if trips { 3 } else { 2 } {
-                    lane.event("create_qevent", &format!("e{at}"), "V", "MTE3", false);
+                    lane.event("create_qevent", &format!("e{at}"), ("V", "MTE3"), false);
                 }
             })
         })
@@ -331,15 +351,18 @@ fn deadlock_names_who_waits_for_whom() {
         });
         kernel.build()
     };
-    check(make, &[
-        "deadlock: nothing can run",
-        "core0.cube.FIX at cube[0] `wait_vec` waits for flag 0 from vec0 and vec1; it could be set by vec0[1] `vec_ready`, vec1[1] `vec_ready`",
-        "core0.vec0.MTE3 at vec0[0] `wait_cube` waits for flag 1 from the cube to vec0; it could be set by cube[1] `cube_ready`",
-    ]);
+    check(
+        make,
+        &[
+            "deadlock: nothing can run",
+            "core0.cube.FIX at cube[0] `wait_vec` waits for flag 0 from vec0 and vec1; it could be set by vec0[1] `vec_ready`, vec1[1] `vec_ready`",
+            "core0.vec0.MTE3 at vec0[0] `wait_cube` waits for flag 1 from the cube to vec0; it could be set by cube[1] `cube_ready`",
+        ],
+    );
     let make = |trips: bool| {
         vector(move |_| {
             Box::new(move |lane| {
-                lane.event("create_devent", "e", "V", "MTE3", false);
+                lane.event("create_devent", "e", ("V", "MTE3"), false);
                 lane.emit("event_set", &[("event", "e".into())]);
                 lane.emit("event_wait", &[("event", "e".into())]);
                 if trips {
@@ -348,7 +371,12 @@ fn deadlock_names_who_waits_for_whom() {
             })
         })
     };
-    check(make, &["core0.vec0.MTE3 at vec0[3] `event_wait` waits for event `e` (V to MTE3; 1 sets, 1 waits); it could be set by vec0[1] `event_set`"]);
+    check(
+        make,
+        &[
+            "core0.vec0.MTE3 at vec0[3] `event_wait` waits for event `e` (V to MTE3; 1 sets, 1 waits); it could be set by vec0[1] `event_set`",
+        ],
+    );
 }
 
 #[test]
@@ -379,7 +407,10 @@ fn shapes_of_whole_views() {
                 for name in ["a", "b"] {
                     lane.emit("dup", &[("dst", name.into()), ("src", 1.0.into())]);
                 }
-                lane.emit("compare", &args(&[("dst", "bits"), ("src1", "a"), ("src2", "b"), ("mode", "LT")], &[]));
+                lane.emit(
+                    "compare",
+                    &args(&[("dst", "bits"), ("src1", "a"), ("src2", "b"), ("mode", "LT")], &[]),
+                );
             })
         })
     };

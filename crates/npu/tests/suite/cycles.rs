@@ -7,7 +7,12 @@ use trompe_npu::{Argument, ElementType, LaneName, Options, Pipe, Program, Role, 
 use crate::support::*;
 
 /// A kernel of one instruction on a lane, whose only task's cycles are the makespan.
-fn single(lane: LaneName, op: &str, tensors: &[(&str, Space, ElementType, &[u64])], args: &[(&str, Argument)]) -> u64 {
+fn single(
+    lane: LaneName,
+    op: &str,
+    tensors: &[(&str, Space, ElementType, &[u64])],
+    args: &[(&str, Argument)],
+) -> u64 {
     let mut kernel = Kernel::new("single", 1);
     for (name, space, dtype, shape) in tensors {
         if *space == Space::Gm {
@@ -59,7 +64,13 @@ fn products_and_their_results() {
     let check = |op, tensors: &[(&str, Space, ElementType, &[u64])], args: &[(&'static str, i64)], cycles| {
         assert_eq!(single(LaneName::Cube, op, tensors, &n(args)), cycles, "{op} {args:?}");
     };
-    let mmad = |dtype| [("dst", L0c, if dtype == I8 { ElementType::I32 } else { F32 }, &[128u64, 128][..]), ("src_a", L0a, dtype, &[128, 128]), ("src_b", L0b, dtype, &[128, 128])];
+    let mmad = |dtype| {
+        [
+            ("dst", L0c, if dtype == I8 { ElementType::I32 } else { F32 }, &[128u64, 128][..]),
+            ("src_a", L0a, dtype, &[128, 128]),
+            ("src_b", L0b, dtype, &[128, 128]),
+        ]
+    };
     for dtype in [F16, I8] {
         check("mmad", &mmad(dtype), &[("M", 128), ("N", 128), ("K", 128)], 512); // 2^21 / 4096
         check("mmad", &mmad(dtype), &[("M", 17), ("N", 33), ("K", 65)], 9); // 36465 / 4096, no padding
@@ -73,9 +84,19 @@ fn products_and_their_results() {
     check("l0c_to_gm_nz2nd", &[wide, acc], &[("M", 16), ("N", 16), ("N_dst", 1024)], 481);
     check("l0c_to_l1", &[("dst", L1, F16, &[128, 128]), acc], &[("M", 128), ("N", 128)], 512);
     let mut kernel = Kernel::new("split", 1);
-    let (dst, src) = (kernel.local("dst", "ub", F32, &[64, 128]), kernel.local("src", "l0c", F32, &[128, 128]));
+    let (dst, src) =
+        (kernel.local("dst", "ub", F32, &[64, 128]), kernel.local("src", "l0c", F32, &[128, 128]));
     kernel.cube(|lane| {
-        lane.emit("l0c_to_ub", &[("dst", (&dst).into()), ("src", (&src).into()), ("M", 128.into()), ("N", 128.into()), ("dual_mode", "SPLITM".into())]);
+        lane.emit(
+            "l0c_to_ub",
+            &[
+                ("dst", (&dst).into()),
+                ("src", (&src).into()),
+                ("M", 128.into()),
+                ("N", 128.into()),
+                ("dual_mode", "SPLITM".into()),
+            ],
+        );
     });
     assert_eq!(simulate(&kernel.build(), &[], &timing()).unwrap().makespan, 256); // 65536 / 256
 }
@@ -110,7 +131,10 @@ fn micro_programs_count_all_but_moves_and_scalars() {
         lane.emit("create_maskreg", &[("name", "m".into()), ("init", "ALL".into())]);
         lane.range(0, "rows", 1, |lane, row| {
             let offset = lane.calc("var_mul", &row, 64);
-            lane.emit("micro_slice_tensor", &[("view_name", "row".into()), ("source_name", "x".into()), ("offset", (&offset).into())]);
+            lane.emit(
+                "micro_slice_tensor",
+                &[("view_name", "row".into()), ("source_name", "x".into()), ("offset", (&offset).into())],
+            );
             lane.emit("ub2reg", &[("dst", "a".into()), ("src", "row".into())]);
             lane.emit("vexp", &[("dst", "a".into()), ("src", "a".into()), ("mask", "m".into())]);
             lane.emit("vmuls", &[("dst", "a".into()), ("src", "a".into()), ("val", 2.0.into())]);
@@ -149,9 +173,8 @@ fn the_worked_example() {
 
 #[test]
 fn the_half_matmul_of_the_worked_example() {
-    let shape = Matmul {
-        m: 4096, n: 64, k: 128, tile: [128, 64, 128], split_k: 1, cores: 4, dtype: F16, slots: 2,
-    };
+    let shape =
+        Matmul { m: 4096, n: 64, k: 128, tile: [128, 64, 128], split_k: 1, cores: 4, dtype: F16, slots: 2 };
     assert_eq!(simulate(&matmul(&shape), &[], &timing()).unwrap().makespan, 13_185);
     // Without double buffering the load of a tile waits until the one before has gone to the matrix unit's memories:
     // 1536 + 384 per tile; the last tile ends 256 + 256 later, and its last event takes one cycle.
@@ -222,7 +245,7 @@ fn a_lane_without_events_is_serial_and_a_barrier_drains() {
         let mut kernel = Kernel::new("lane", 1);
         kernel.lane(LaneName::Vec0, |lane| {
             if event {
-                lane.event("create_sevent", "unused", "V", "MTE3", false);
+                lane.event("create_sevent", "unused", ("V", "MTE3"), false);
             }
             for pipe in [Pipe::Mte2, Pipe::V, Pipe::Mte3] {
                 lane.emit_on(Some(pipe), "noop", &[]);
@@ -240,10 +263,18 @@ fn a_lane_without_events_is_serial_and_a_barrier_drains() {
 
 #[test]
 fn calibrated_cycles() {
-    let one = |device: &str, op: &str, lane, tensors: &[(&str, Space, ElementType, &[u64])], args: &[(&'static str, i64)]| {
+    let one = |device: &str,
+               op: &str,
+               lane,
+               tensors: &[(&str, Space, ElementType, &[u64])],
+               args: &[(&'static str, i64)]| {
         let mut kernel = Kernel::new("single", 1);
         for (name, space, dtype, shape) in tensors {
-            if *space == Gm { kernel.global(name, *dtype, shape, Role::Workspace) } else { kernel.local(name, space.name(), *dtype, shape) };
+            if *space == Gm {
+                kernel.global(name, *dtype, shape, Role::Workspace)
+            } else {
+                kernel.local(name, space.name(), *dtype, shape)
+            };
         }
         let bound: Vec<(&str, Argument)> = tensors.iter().map(|(name, ..)| (*name, (*name).into())).collect();
         kernel.lane(lane, |lane| {
@@ -255,12 +286,14 @@ fn calibrated_cycles() {
     let load = [("dst", Ub, F32, &[64u64, 64][..]), ("src", Gm, F32, &[64, 64])];
     assert_eq!(one("ascend-950", "gm_to_ub_pad", LaneName::Vec0, &load, &burst), 300 + 100);
     assert_eq!(one("ascend-910b", "gm_to_ub_pad", LaneName::Vec0, &load, &burst), 360 + 178);
-    let mmad = [("dst", L0c, F32, &[64u64, 64][..]), ("src_a", L0a, F16, &[64, 64]), ("src_b", L0b, F16, &[64, 64])];
+    let mmad =
+        [("dst", L0c, F32, &[64u64, 64][..]), ("src_a", L0a, F16, &[64, 64]), ("src_b", L0b, F16, &[64, 64])];
     let shape = [("M", 60), ("N", 50), ("K", 40)];
     // Padded to 64 x 64 x 48.
     assert_eq!(one("ascend-950", "mmad", LaneName::Cube, &mmad, &shape), 67 + 48);
     assert_eq!(one("ascend-910b", "mmad", LaneName::Cube, &mmad, &shape), 21 + 96);
-    let add = [("dst", Ub, F32, &[64u64, 64][..]), ("src1", Ub, F32, &[64, 64]), ("src2", Ub, F32, &[64, 64])];
+    let add =
+        [("dst", Ub, F32, &[64u64, 64][..]), ("src1", Ub, F32, &[64, 64]), ("src2", Ub, F32, &[64, 64])];
     assert_eq!(one("ascend-910b", "add", LaneName::Vec0, &add, &[("repeat", 10)]), 21 + 10);
 }
 

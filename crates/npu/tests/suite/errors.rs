@@ -28,7 +28,8 @@ fn check(program: &Program, parts: &[&str]) {
 fn programs_are_refused_with_the_instruction_and_the_operand() {
     let op = |op: &'static str, args: &'static [(&'static str, i64)]| {
         lane(move |lane| {
-            let args: Vec<(&str, Argument)> = args.iter().map(|(name, value)| (*name, (*value).into())).collect();
+            let args: Vec<(&str, Argument)> =
+                args.iter().map(|(name, value)| (*name, (*value).into())).collect();
             lane.emit(op, &args);
         })
     };
@@ -42,7 +43,8 @@ fn programs_are_refused_with_the_instruction_and_the_operand() {
     check(&op("movemaskspr", &[]), &["micro instruction"]);
     let with = |args: &'static [(&'static str, &'static str)], op: &'static str| {
         lane(move |lane| {
-            let args: Vec<(&str, Argument)> = args.iter().map(|(name, value)| (*name, (*value).into())).collect();
+            let args: Vec<(&str, Argument)> =
+                args.iter().map(|(name, value)| (*name, (*value).into())).collect();
             lane.emit(op, &args);
         })
     };
@@ -51,9 +53,15 @@ fn programs_are_refused_with_the_instruction_and_the_operand() {
     check(&with(&[("cond", "x < 2")], "start_if"), &["operand `cond`: there is no variable `x`"]);
     check(&with(&[("cond", "1 < 2")], "start_if"), &["`start_if`: is never ended"]);
     check(&with(&[("event", "e")], "event_set"), &["operand `event`: there is no event `e`"]);
-    check(&with(&[("var_name", "x"), ("value", "y")], "create_var"), &["operand `value`: there is no variable `y`"]);
+    check(
+        &with(&[("var_name", "x"), ("value", "y")], "create_var"),
+        &["operand `value`: there is no variable `y`"],
+    );
     check(&with(&[("pipe", "Q")], "barrier"), &["operand `pipe`: is `Q`"]);
-    check(&with(&[("dst", "a"), ("src", "a"), ("repeat", "a")], "exp"), &["operand `repeat`: there is no variable `a`"]);
+    check(
+        &with(&[("dst", "a"), ("src", "a"), ("repeat", "a")], "exp"),
+        &["operand `repeat`: there is no variable `a`"],
+    );
 }
 
 #[test]
@@ -102,9 +110,18 @@ fn inputs_are_checked() {
         assert!(error.contains(part), "{error}");
     };
     check(&[("x", x.clone())], "input `y`: is missing");
-    check(&[("x", f16s(&[64], &[0.0; 64]).0), ("y", x.clone())], "input `x`: has f16 elements, the program wants f32");
-    check(&[("x", f32s(&[32], &[0.0; 32])), ("y", x.clone())], "input `x`: has shape [32], the program wants [64]");
-    check(&[("x", x.clone()), ("y", x.clone()), ("w", x.clone())], "input `w`: the program has no such input; it has x, y");
+    check(
+        &[("x", f16s(&[64], &[0.0; 64]).0), ("y", x.clone())],
+        "input `x`: has f16 elements, the program wants f32",
+    );
+    check(
+        &[("x", f32s(&[32], &[0.0; 32])), ("y", x.clone())],
+        "input `x`: has shape [32], the program wants [64]",
+    );
+    check(
+        &[("x", x.clone()), ("y", x.clone()), ("w", x.clone())],
+        "input `w`: the program has no such input; it has x, y",
+    );
     let mut large = vector_add(64, 64, 1);
     large.tensors[0].shape = vec![1 << 16, 1 << 19];
     let error = simulate(&large, &[("x", x.clone()), ("y", x)], &Options::default()).unwrap_err().to_string();
@@ -134,9 +151,9 @@ fn a_timing_only_run_refuses_control_flow_that_reads_memory() {
 fn slices_are_not_resolved_late() {
     let mut kernel = Kernel::new("late", 1);
     let y = kernel.global("y", F32, &[4, 64], Role::Output);
-    let buffer = kernel.buffer("b", "ub", F32, &[1, 64], 4);
+    let buffer = kernel.buffer("b", ("ub", 4), F32, &[1, 64]);
     kernel.lane(LaneName::Vec0, |lane| {
-        lane.event("create_sevent", "all", "V", "MTE3", false);
+        lane.event("create_sevent", "all", ("V", "MTE3"), false);
         lane.range(0, 4, 1, |lane, turn| {
             let slot = lane.slot(&buffer, &turn);
             lane.emit("dup", &[("dst", (&slot).into()), ("src", (&turn).into()), ("repeat", 1.into())]);
@@ -147,7 +164,15 @@ fn slices_are_not_resolved_late() {
         lane.range(0, 4, 1, |lane, turn| {
             let slot = lane.slot(&buffer, &turn);
             let to = lane.rows(&y, &turn, 1, [4, 64]);
-            lane.emit("ub_to_gm_pad", &[("dst", (&to).into()), ("src", (&slot).into()), ("n_burst", 1.into()), ("burst_len_byte", 256.into())]);
+            lane.emit(
+                "ub_to_gm_pad",
+                &[
+                    ("dst", (&to).into()),
+                    ("src", (&slot).into()),
+                    ("n_burst", 1.into()),
+                    ("burst_len_byte", 256.into()),
+                ],
+            );
         });
     });
     let outcome = simulate(&kernel.build(), &[], &Options::default()).unwrap();
@@ -177,7 +202,15 @@ fn counter_mode_is_not_ignored() {
         lane.emit("set_mask_by_count", &[("count", 70.into())]);
         dup(lane, 2.0);
         lane.emit("set_mask_normal", &[]);
-        lane.emit("ub_to_gm_pad", &[("dst", (&y).into()), ("src", "a".into()), ("n_burst", 1.into()), ("burst_len_byte", 512.into())]);
+        lane.emit(
+            "ub_to_gm_pad",
+            &[
+                ("dst", (&y).into()),
+                ("src", "a".into()),
+                ("n_burst", 1.into()),
+                ("burst_len_byte", 512.into()),
+            ],
+        );
     });
     let outcome = simulate(&kernel.build(), &[], &Options::default()).unwrap();
     let expect: Vec<f32> = (0..128).map(|at| if at < 70 { 2.0 } else { 1.0 }).collect();
@@ -193,7 +226,15 @@ fn compatibility() {
     kernel.lane(LaneName::Vec0, |lane| {
         let one = [("n_burst", Argument::Int(1)), ("burst_len_byte", 256.into())];
         lane.emit("gm_to_ub_pad", &[&[("dst", (&a).into()), ("src", (&x).into())], &one[..]].concat());
-        lane.emit("cast", &[("dst", (&b).into()), ("src", (&a).into()), ("mode", "CAST_ROUND".into()), ("repeat", 1.into())]);
+        lane.emit(
+            "cast",
+            &[
+                ("dst", (&b).into()),
+                ("src", (&a).into()),
+                ("mode", "CAST_ROUND".into()),
+                ("repeat", 1.into()),
+            ],
+        );
         lane.emit("ub_to_gm_pad", &[&[("dst", (&y).into()), ("src", (&b).into())], &one[..]].concat());
     });
     let program = kernel.build();
@@ -215,9 +256,21 @@ fn compatibility() {
     kernel.local("a", "ub", F32, &[1, 64]);
     let out = kernel.global("y", F32, &[2, 64], Role::Workspace);
     kernel.lane(LaneName::Vec0, |lane| {
-        lane.event("create_sevent", "unused", "V", "MTE3", false);
-        lane.emit("ub_to_gm_pad", &[("dst", (&out).into()), ("src", "a".into()), ("n_burst", 1.into()), ("burst_len_byte", 256.into())]);
-        lane.emit_on(Some(Pipe::V), "muls", &[("dst", "a".into()), ("src", "a".into()), ("val", 1.0.into()), ("repeat", 1.into())]);
+        lane.event("create_sevent", "unused", ("V", "MTE3"), false);
+        lane.emit(
+            "ub_to_gm_pad",
+            &[
+                ("dst", (&out).into()),
+                ("src", "a".into()),
+                ("n_burst", 1.into()),
+                ("burst_len_byte", 256.into()),
+            ],
+        );
+        lane.emit_on(
+            Some(Pipe::V),
+            "muls",
+            &[("dst", "a".into()), ("src", "a".into()), ("val", 1.0.into()), ("repeat", 1.into())],
+        );
     });
     let program = kernel.build();
     assert_eq!(simulate(&program, &[], &timing()).unwrap().makespan, 8);
@@ -237,7 +290,9 @@ fn one_byte_more_than_the_memory_is_too_much_on_each_device() {
             kernel.build()
         };
         let bytes = device.capacity_kib.ub * 1024;
-        let run = |bytes| trompe_npu::run(&make(bytes), &device, &profile, &std::collections::BTreeMap::new(), &timing());
+        let run = |bytes| {
+            trompe_npu::run(&make(bytes), &device, &profile, &std::collections::BTreeMap::new(), &timing())
+        };
         assert!(run(bytes).is_ok());
         assert!(run(bytes + 2).is_err());
     }

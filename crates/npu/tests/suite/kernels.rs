@@ -44,13 +44,22 @@ fn check_matmul(shape: Matmul) {
         other => panic!("{other:?}"),
     };
     for device in ["ascend-950", "ascend-910b1"] {
-        let outcome = simulate_on(device, "reference", &matmul(&shape), &inputs, &Options::default()).unwrap();
+        let outcome =
+            simulate_on(device, "reference", &matmul(&shape), &inputs, &Options::default()).unwrap();
         close(&output(&outcome, "c"), &expect, 2e-5);
     }
 }
 
-const SMALL: Matmul =
-    Matmul { m: 128, n: 128, k: 128, tile: [64, 64, 64], split_k: 1, cores: 1, dtype: ElementType::F16, slots: 1 };
+const SMALL: Matmul = Matmul {
+    m: 128,
+    n: 128,
+    k: 128,
+    tile: [64, 64, 64],
+    split_k: 1,
+    cores: 1,
+    dtype: ElementType::F16,
+    slots: 1,
+};
 
 #[test]
 fn matmul_on_one_core() {
@@ -72,7 +81,8 @@ fn matmul_of_integers() {
     let shape = Matmul { dtype: ElementType::I8, tile: [32, 32, 32], ..SMALL };
     let values = |seed| -> Vec<i64> { noise(seed, 128 * 128).iter().map(|x| (x * 127.0) as i64).collect() };
     let (a, b) = (values(5), values(6));
-    let inputs = [("a", ints(ElementType::I8, &[128, 128], &a)), ("b", ints(ElementType::I8, &[128, 128], &b))];
+    let inputs =
+        [("a", ints(ElementType::I8, &[128, 128], &a)), ("b", ints(ElementType::I8, &[128, 128], &b))];
     let outcome = simulate(&matmul(&shape), &inputs, &Options::default()).unwrap();
     let c = &outcome.outputs[0].content.bytes;
     for i in 0..128 {
@@ -99,7 +109,8 @@ fn rows() {
     let x = noise(9, 256 * 128);
     for which in [RowKernel::Softmax, RowKernel::LayerNorm, RowKernel::RmsNorm] {
         let outcome =
-            simulate(&row_kernel(which, 256, 1), &[("x", f32s(&[256, 128], &x))], &Options::default()).unwrap();
+            simulate(&row_kernel(which, 256, 1), &[("x", f32s(&[256, 128], &x))], &Options::default())
+                .unwrap();
         let mut expect = Vec::new();
         for row in x.chunks(128) {
             let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
@@ -120,7 +131,8 @@ fn rows() {
 #[test]
 fn fused_attention() {
     for (queries, keys, cores) in [(128, 256, 1), (256, 384, 2)] {
-        let [q, k, v] = [(10, queries), (11, keys), (12, keys)].map(|(seed, rows)| f16s(&[rows, 128], &noise(seed, rows as usize * 128)));
+        let [q, k, v] = [(10, queries), (11, keys), (12, keys)]
+            .map(|(seed, rows)| f16s(&[rows, 128], &noise(seed, rows as usize * 128)));
         let inputs = [("q", q.0), ("k", k.0), ("v", v.0)];
         let outcome =
             simulate(&attention(&Attention { queries, keys, cores }), &inputs, &Options::default()).unwrap();
@@ -130,7 +142,8 @@ fn fused_attention() {
             let weights: Vec<f64> = row.iter().map(|&s| (f64::from(s) / 128f64.sqrt()).exp()).collect();
             let total: f64 = weights.iter().sum();
             for column in 0..128 {
-                let sum: f64 = weights.iter().enumerate().map(|(at, w)| w * f64::from(v.1[at * 128 + column])).sum();
+                let sum: f64 =
+                    weights.iter().enumerate().map(|(at, w)| w * f64::from(v.1[at * 128 + column])).sum();
                 expect.push((sum / total) as f32);
             }
         }
@@ -158,7 +171,9 @@ fn atomics_and_a_collective_are_the_same_with_any_number_of_threads() {
     let x = noise(14, 16 * 64);
     let inputs = [("x", f32s(&[16, 64], &x))];
     let runs: Vec<_> = [1, 2, 3, 8]
-        .map(|threads| simulate(&all_reduce(8, 0), &inputs, &Options { threads, ..Options::default() }).unwrap())
+        .map(|threads| {
+            simulate(&all_reduce(8, 0), &inputs, &Options { threads, ..Options::default() }).unwrap()
+        })
         .into();
     let mut expect = vec![0.0; 64];
     x.chunks(64).for_each(|row| expect.iter_mut().zip(row).for_each(|(sum, x)| *sum += x));

@@ -29,7 +29,8 @@ impl MicroMachine {
         let kind = call.code.registers[target];
         let lanes = BYTES / kind.size();
         let mask = self.mask(instr, 0, call);
-        let sources = instr.registers[1..].iter().filter(|register| register.base != crate::compile::NONE).count();
+        let sources =
+            instr.registers[1..].iter().filter(|register| register.base != crate::compile::NONE).count();
         for at in 1..=sources {
             let source = self.register(instr, at)?;
             let found = call.code.registers[source];
@@ -38,7 +39,9 @@ impl MicroMachine {
             }
         }
         let val = self.number(instr.val);
-        if kind.is_float() && !matches!(instr.op, Op::RAnd | Op::ROr | Op::RXor | Op::RNot | Op::RShl | Op::RShr) {
+        if kind.is_float()
+            && !matches!(instr.op, Op::RAnd | Op::ROr | Op::RXor | Op::RNot | Op::RShl | Op::RShr)
+        {
             let (mut a, mut b, mut old) = ([0.0; BYTES], [0.0; BYTES], [0.0; BYTES]);
             if sources > 0 {
                 let source = self.register(instr, 1)?;
@@ -108,7 +111,8 @@ impl MicroMachine {
                     let index = self.register(instr, 2)?;
                     let index_kind = call.code.registers[index];
                     if index_kind.size() != size {
-                        let problem = format!("indices of {} for lanes of {}", index_kind.name(), kind.name());
+                        let problem =
+                            format!("indices of {} for lanes of {}", index_kind.name(), kind.name());
                         return Err(Fault::Types(problem));
                     }
                     let index = read_int(index_kind, &self.registers[index][lane * size..]);
@@ -214,8 +218,11 @@ impl MicroMachine {
                 if saturate != 0 && to.size() < 8 {
                     let bits = to.size() as u32 * 8;
                     let signed = matches!(to, ElementType::I8 | ElementType::I16 | ElementType::I32);
-                    let (low, high) =
-                        if signed { (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1) } else { (0, (1i64 << bits) - 1) };
+                    let (low, high) = if signed {
+                        (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1)
+                    } else {
+                        (0, (1i64 << bits) - 1)
+                    };
                     value = value.clamp(low, high);
                 }
                 write_int(to, value, write);
@@ -335,7 +342,13 @@ fn integers(op: Op, (a, b, old): (&mut [i64], &[i64], &[i64]), val: i64, mask: &
                 Op::RAnd => x & y,
                 Op::ROr => x | y,
                 Op::RXor => x ^ y,
-                Op::RPrelu => if x > 0 { x } else { x.wrapping_mul(y) },
+                Op::RPrelu => {
+                    if x > 0 {
+                        x
+                    } else {
+                        x.wrapping_mul(y)
+                    }
+                }
                 Op::RAbs => x.wrapping_abs(),
                 Op::RNeg => x.wrapping_neg(),
                 Op::RNot => !x,
@@ -344,10 +357,28 @@ fn integers(op: Op, (a, b, old): (&mut [i64], &[i64], &[i64]), val: i64, mask: &
                 Op::RMuls => x.wrapping_mul(val),
                 Op::RMaxs => x.max(val),
                 Op::RMins => x.min(val),
-                Op::RLrelu => if x > 0 { x } else { x.wrapping_mul(val) },
-                Op::RShl => if val >= i64::from(bits) { 0 } else { x << val.clamp(0, 63) },
+                Op::RLrelu => {
+                    if x > 0 {
+                        x
+                    } else {
+                        x.wrapping_mul(val)
+                    }
+                }
+                Op::RShl => {
+                    if val >= i64::from(bits) {
+                        0
+                    } else {
+                        x << val.clamp(0, 63)
+                    }
+                }
                 Op::RShr if signed => x >> val.clamp(0, 63),
-                Op::RShr => if val >= i64::from(bits) { 0 } else { (unsigned(x) >> val.clamp(0, 63)) as i64 },
+                Op::RShr => {
+                    if val >= i64::from(bits) {
+                        0
+                    } else {
+                        (unsigned(x) >> val.clamp(0, 63)) as i64
+                    }
+                }
                 Op::RAxpy => old[lane].wrapping_add(x.wrapping_mul(val)),
                 Op::RDup => val,
                 _ => x,

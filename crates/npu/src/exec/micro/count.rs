@@ -80,9 +80,13 @@ impl MicroCount {
     /// Depth of each register (by its number modulo 32); a load starts a chain.
     fn chain_through(&mut self, instr: &MicroInstr, machine: &MicroMachine) {
         let registers = instr.registers.map(|register| {
-            (register.base != NONE).then(|| (register.base as usize + machine.int(register.index).max(0) as usize) % 32)
+            (register.base != NONE)
+                .then(|| (register.base as usize + machine.int(register.index).max(0) as usize) % 32)
         });
-        let stores = matches!(instr.op, Op::Reg2Ub | Op::Reg2UbCont | Op::DataCopyScatter | Op::RCompare | Op::RCompares);
+        let stores = matches!(
+            instr.op,
+            Op::Reg2Ub | Op::Reg2UbCont | Op::DataCopyScatter | Op::RCompare | Op::RCompares
+        );
         let two = matches!(instr.op, Op::RInterleave | Op::RDeinterleave);
         let first = if stores { 0 } else { 1 + usize::from(two) };
         let deepest = registers[first..].iter().flatten().map(|&at| self.depth[at]).max().unwrap_or(0);

@@ -46,7 +46,8 @@ impl MicroMachine {
                 let interleave = instr.op == Op::MaskInterleave;
                 let second: Lanes =
                     std::array::from_fn(|at| if interleave { turn(at + BYTES) } else { joined(2 * at + 1) });
-                let first: Lanes = std::array::from_fn(|at| if interleave { turn(at) } else { joined(2 * at) });
+                let first: Lanes =
+                    std::array::from_fn(|at| if interleave { turn(at) } else { joined(2 * at) });
                 self.masks[instr.masks[1] as usize] = second;
                 first
             }

@@ -107,7 +107,10 @@ impl MicroMachine {
                 }
             }
             Op::Ub2RegCont => {
-                let (mode, offset) = (LOADS[self.int(instr.ints[0]) as usize], self.int(instr.ints[1]) * view.dtype.size() as i64);
+                let (mode, offset) = (
+                    LOADS[self.int(instr.ints[0]) as usize],
+                    self.int(instr.ints[1]) * view.dtype.size() as i64,
+                );
                 let length = match mode {
                     Load::Plain => BYTES,
                     Load::Skip(_) => 2 * BYTES,
@@ -126,7 +129,10 @@ impl MicroMachine {
                     Load::Plain => register[..length].copy_from_slice(bytes),
                     Load::Skip(size) => {
                         let kept = bytes.chunks_exact(size).step_by(2);
-                        register.chunks_exact_mut(size).zip(kept).for_each(|(to, from)| to.copy_from_slice(from));
+                        register
+                            .chunks_exact_mut(size)
+                            .zip(kept)
+                            .for_each(|(to, from)| to.copy_from_slice(from));
                     }
                     Load::Double(size) => {
                         for (to, from) in register.chunks_exact_mut(2 * size).zip(bytes.chunks_exact(size)) {
