@@ -39,7 +39,7 @@ mod task;
 pub use device::{Device, Profile};
 pub use element::ElementType;
 pub use error::{BlockedActor, Fault, Hazard, LoadError, ProgramError, RunError, Site};
-pub use ops::markdown as instructions_page;
+pub use ops::{markdown as instructions_page, python_table};
 pub use program::{
     Argument, FORMAT, Instruction, LaneName, LaneProgram, Micro, Parameter, ParameterKind, Pipe, Program,
     Role, Space, Tensor, VERSION,

@@ -67,3 +67,24 @@ pub fn markdown() -> String {
     }
     text
 }
+
+/// The table as the Python module `trompe.npu._instructions`: operands of each instruction in order.
+#[must_use]
+pub fn python_table() -> String {
+    let mut text = String::from(
+        "\"\"\"Operands of each instruction in order; made from crates/npu/src/ops/table.rs (a test keeps the two alike).\"\"\"\n",
+    );
+    for (name, micro) in [("LANE", false), ("MICRO", true)] {
+        text.push_str(&format!("\n{name} = {{\n"));
+        for spec in spec::all() {
+            if spec.place == Place::Both || (spec.place == Place::Micro) == micro {
+                let operands: Vec<String> =
+                    spec.operands.iter().map(|operand| format!("\"{}\"", operand.name)).collect();
+                let comma = if operands.len() == 1 { "," } else { "" };
+                text.push_str(&format!("    \"{}\": ({}{comma}),\n", spec.name, operands.join(", ")));
+            }
+        }
+        text.push_str("}\n");
+    }
+    text
+}

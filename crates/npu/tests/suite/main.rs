@@ -4,4 +4,5 @@ mod checks;
 mod cycles;
 mod errors;
 mod kernels;
+mod published;
 mod support;

@@ -1,0 +1,1 @@
+"""Python side of trompe. `trompe.npu` writes NPU kernels."""
