@@ -40,6 +40,7 @@ fn the_catalogue_has_all_devices_and_nodes() {
     let nodes = [
         "a100-pcie-pairs",
         "a40-pairs",
+        "aws-p4de",
         "dgx-a100",
         "dgx-b200",
         "dgx-h100",

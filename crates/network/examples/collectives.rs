@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release --example collectives -- table collectives.csv.gz` prints the tables of the crate's README;
 //! `… fit collectives.csv.gz` prints `constants/fitted.toml`. The file has the columns `source, split, gpu, system, nodes, ranks,
-//! gpus_per_node, collective, bytes, time_us, variant` with bytes as nccl-tests counts them. Rows with split `dev`, and train
-//! rows of held-out sizes (every fourth power of two), are not fitted.
+//! gpus_per_node, collective, bytes, time_us, variant` with bytes as nccl-tests counts them. Rows with split `dev` are never
+//! fitted; for the lines "held out" the fit is repeated without the rows of every fourth power of two.
 
 #[path = "collectives/fitting.rs"]
 mod fitting;

@@ -71,9 +71,9 @@ pub struct Term {
     pub wire: f64,
     /// Microseconds per GB of a rank's own part.
     pub own: f64,
-    /// Measured over predicted time at the 10th percentile of the fitted rows.
+    /// Measured over predicted time at the 5th percentile of the fitted rows.
     pub low: f64,
-    /// The same at the 90th.
+    /// The same at the 95th.
     pub high: f64,
     /// Fitted rows.
     pub rows: u32,
@@ -93,9 +93,9 @@ pub struct NetworkConstants {
     pub all_to_all: f64,
     /// The same for a single message.
     pub message: f64,
-    /// Measured over predicted time at the 10th percentile of rows across nodes.
+    /// Measured over predicted time at the 5th percentile of rows across nodes.
     pub low: f64,
-    /// The same at the 90th.
+    /// The same at the 95th.
     pub high: f64,
 }
 

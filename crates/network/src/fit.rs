@@ -19,9 +19,9 @@ pub struct Sample {
 pub struct Fitted {
     /// One constant per feature.
     pub constants: [f64; 4],
-    /// Measured over predicted time at the 10th percentile.
+    /// Measured over predicted time at the 5th percentile.
     pub low: f64,
-    /// The same at the 90th.
+    /// The same at the 95th.
     pub high: f64,
 }
 
@@ -47,7 +47,7 @@ pub fn fit(samples: &[Sample]) -> Option<Fitted> {
         samples.iter().map(|sample| sample.time / predict(&constants, sample).max(1e-9)).collect();
     ratios.sort_by(f64::total_cmp);
     let at = |share: f64| ratios[((ratios.len() - 1) as f64 * share).round() as usize];
-    Some(Fitted { constants, low: at(0.1).min(1.0), high: at(0.9).max(1.0) })
+    Some(Fitted { constants, low: at(0.05).min(1.0), high: at(0.95).max(1.0) })
 }
 
 fn predict(constants: &[f64; 4], sample: &Sample) -> f64 {

@@ -182,7 +182,12 @@ impl NetworkModel {
             Protocol::LowLatency128 => 120.0 / 128.0,
             Protocol::Simple => 1.0,
         };
-        let rate = self.fabric.network_rate(placement).0 * efficiency * payload;
+        let rate = match operation {
+            // One pair: the adapters of one device.
+            Operation::SendReceive => self.fabric.network_rate(&Placement::regular(2, 1)).0,
+            _ => self.fabric.network_rate(placement).0,
+        } * efficiency
+            * payload;
         let step = tuner::network_step(choice, self.fabric.adapter_latency.as_micros_f64());
         // Messages to many peers are posted without waiting for each other.
         let steps = if choice.algorithm == Algorithm::Direct {
@@ -220,5 +225,14 @@ fn nearest<'a>(fabric: &'a FabricConstants, operation: Operation, choice: &Choic
             _ => &Operation::AllToAll,
         }),
     };
-    operations.iter().find_map(|&operation| fabric.term(operation, like, protocol))
+    // A protocol that was hardly measured is paid like the one it is chosen instead of.
+    let protocols: &[Protocol] = match protocol {
+        Protocol::LowLatency => &[Protocol::LowLatency],
+        Protocol::LowLatency128 => &[Protocol::LowLatency128, Protocol::Simple],
+        Protocol::Simple => &[Protocol::Simple],
+    };
+    let terms = |&operation: &Operation| {
+        protocols.iter().find_map(move |&protocol| fabric.term(operation, like, protocol))
+    };
+    operations.iter().find_map(terms)
 }

@@ -18,9 +18,9 @@ pub(crate) struct Row {
     pub(crate) placement: Placement,
     pub(crate) bytes: Bytes,
     pub(crate) micros: f64,
-    /// Whether it may be fitted.
-    pub(crate) fitted: bool,
-    /// Whether its split is `dev`.
+    /// Whether its size is held out of the fit that is scored.
+    pub(crate) held_out: bool,
+    /// Whether its split is `dev`, which is never fitted.
     pub(crate) dev: bool,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Row>, Box<dyn Error>> {
             placement: system.placement(nodes, local),
             bytes,
             micros: record[micros].parse()?,
-            fitted: !dev && bytes.0.ilog2() % 4 != 3,
+            held_out: bytes.0.ilog2() % 4 == 3,
             dev,
         });
     }

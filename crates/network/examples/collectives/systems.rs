@@ -66,7 +66,7 @@ pub(crate) static SYSTEMS: [System; 17] = [
     inside("4 of 8 H100 (waynehacking8)", ["waynehacking8", "", ""], "dgx-h100"),
     cluster("xxrjun 10 x 8 H100", ["xxrjun", "", ""], "dgx-h100", Across::InfiniBand(8, 400)),
     inside("DGX H100 log", ["dgxc-benchmarking", "", ""], "dgx-h100"),
-    cluster("AWS 2 x p4de", ["aws-samples", "", ""], "dgx-a100", Across::Ethernet(4, 100)),
+    cluster("AWS 2 x p4de", ["aws-samples", "", ""], "aws-p4de", Across::Ethernet(4, 100)),
     cluster("CSCS GH200", ["eth-cscs", "", ""], "", Across::Ethernet(4, 200)),
 ];
 
