@@ -24,6 +24,7 @@ mod ending;
 mod environment;
 mod export;
 mod failure;
+mod finalize;
 mod fork;
 mod libs;
 mod log;
