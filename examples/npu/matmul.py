@@ -1,14 +1,11 @@
-"""c = a b^T in tiles of 128, double-buffered: python examples/npu/matmul.py matmul.json [m n k cores]"""
+"""c = a b^T in tiles, double-buffered: trompe npu run examples/npu/matmul.py --timing-only"""
 
-import sys
-
-from trompe.npu import f16, f32, kernel
-
-T = 128
+from trompe.npu import f16, f32, kernel, main
 
 
 @kernel
-def matmul(k, m=512, n=512, depth=512, slots=2):
+def matmul(k, m=512, n=512, depth=512, slots=2, tile=128):
+    T = tile
     a, b, c = k.input("a", f16, m, depth), k.input("b", f16, n, depth), k.output("c", f32, m, n)
     l1 = [k.buffer(f"l1{name}", "l1", f16, T, T, slots=slots) for name in "ab"]
     l0 = [k.buffer(f"l0{name}", f"l0{name}", f16, T, T, slots=slots) for name in "ab"]
@@ -27,5 +24,4 @@ def matmul(k, m=512, n=512, depth=512, slots=2):
 
 
 if __name__ == "__main__":
-    sizes = [int(text) for text in sys.argv[2:5]] or [512, 512, 512]
-    matmul(*sizes, cores=int(sys.argv[5]) if len(sys.argv) > 5 else 4).save(sys.argv[1])
+    main(matmul)

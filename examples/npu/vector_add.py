@@ -1,8 +1,6 @@
-"""z = x + y over n floats on every vector lane, with a tail: python examples/npu/vector_add.py vector_add.json"""
+"""z = x + y over n floats on every vector lane, with a tail: trompe npu run examples/npu/vector_add.py --in x=x.npy --in y=y.npy --out out"""
 
-import sys
-
-from trompe.npu import f32, kernel
+from trompe.npu import f32, kernel, main
 
 
 @kernel
@@ -25,4 +23,4 @@ def vector_add(k, n=10_000, tile=1024):
 
 
 if __name__ == "__main__":
-    vector_add(cores=2).save(sys.argv[1])
+    main(vector_add)

@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Doctor(DoctorArguments),
     /// List the devices and nodes that can be simulated.
     Gpus(GpusArguments),
+    /// Simulate NPU kernels cycle by cycle: run, validate, tune.
+    Npu(crate::commands::npu::NpuArguments),
 }
 
 const RUN_EXAMPLES: &str = "\

@@ -2,6 +2,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod gpus;
+pub(crate) mod npu;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod simulate;

@@ -35,6 +35,7 @@ mod run;
 mod shadow;
 pub mod summary;
 mod task;
+pub mod tune;
 
 pub use device::{Device, Profile};
 pub use element::ElementType;
@@ -44,4 +45,4 @@ pub use program::{
     Argument, FORMAT, Instruction, LaneName, LaneProgram, Micro, Parameter, ParameterKind, Pipe, Program,
     Role, Space, Tensor, VERSION,
 };
-pub use run::{Checks, CoreTimeline, Input, Options, Outcome, Output, PipeUse, Step, run};
+pub use run::{Checks, CoreTimeline, Input, Options, Outcome, Output, PipeUse, Step, run, validate};

@@ -15,5 +15,5 @@ mod pipe;
 pub(crate) mod record;
 mod sync;
 
-pub use machine::{Checks, Input, Options, Outcome, Output, run};
+pub use machine::{Checks, Input, Options, Outcome, Output, run, validate};
 pub use record::{CoreTimeline, PipeUse, Step};

@@ -12,6 +12,9 @@ pub enum SessionError {
     /// No such cluster.
     #[error(transparent)]
     Hardware(#[from] HardwareError),
+    /// An NPU kernel or one of its files is wrong; the text says what to do.
+    #[error("{0}")]
+    Npu(String),
     /// The command cannot be started.
     #[error("cannot run `{command}`: {reason}")]
     Command {
@@ -163,6 +166,7 @@ impl SessionError {
         const WHEEL: &str = "install the CUDA 13 build of PyTorch: `python -m pip install torch` on Linux x86-64 \
              (no GPU is needed; `--no-deps` leaves out the NVIDIA packages, which are not needed either)";
         Some(match self {
+            Self::Npu(_) => return None,
             Self::Hardware(_) => "`trompe gpus` lists devices and nodes; a `.toml` file works too".to_owned(),
             Self::Command { .. } => {
                 "write the command as you would without trompe, after `--`: `trompe run -- python train.py`"

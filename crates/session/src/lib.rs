@@ -26,6 +26,7 @@ pub mod install;
 pub mod kernels;
 pub mod launch;
 mod machine;
+pub mod npu;
 pub mod output;
 pub mod predict;
 mod programs;

@@ -29,7 +29,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     (
         "session",
         &[
-            "base", "cluster", "collate", "engine", "estimate", "fatbin", "hardware", "interop", "rendezvous",
+            "base", "cluster", "collate", "engine", "estimate", "fatbin", "hardware", "interop", "npu", "rendezvous",
             "report", "results", "trace",
         ],
     ),

@@ -25,5 +25,15 @@ i8, u8, i16, u16, i32, u32, i64, u64 = "i8", "u8", "i16", "u16", "i32", "u32", "
 
 __all__ = [
     "Kernel", "Program", "Var", "View", "bf16", "f16", "f32", "f8e4m3", "f8e5m2", "i8", "i16", "i32", "i64", "kernel",
-    "u8", "u16", "u32", "u64",
+    "main", "u8", "u16", "u32", "u64",
 ]
+
+
+def main(make):
+    """Writes a kernel as `trompe npu` asks: `SCRIPT OUT.json NAME=VALUE…`, values being whole numbers."""
+    import sys
+
+    if len(sys.argv) < 2:
+        sys.exit(f"usage: {sys.argv[0]} OUT.json [NAME=VALUE]…")
+    values = dict(part.split("=", 1) for part in sys.argv[2:])
+    make(**{name: int(value) for name, value in values.items()}).save(sys.argv[1])

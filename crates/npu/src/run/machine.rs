@@ -181,6 +181,14 @@ pub fn run(
     Ok(outcome(cores.into_iter().map(|(core, _)| core).collect(), shared))
 }
 
+/// Checks `program` against `device` without running it.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn validate(program: &Program, device: &Device) -> Result<(), ProgramError> {
+    compile(program, device, true).map(drop)
+}
+
 /// Puts the inputs into global memory.
 fn fill(shared: &Shared, inputs: &BTreeMap<String, Input>) -> Result<(), RunError> {
     let refuse = |tensor: &str, problem: String| Err(RunError::Input { tensor: tensor.to_owned(), problem });

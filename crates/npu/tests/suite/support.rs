@@ -31,7 +31,11 @@ pub(crate) fn ints(dtype: ElementType, shape: &[u64], values: &[i64]) -> Input {
 }
 
 /// A run on a 950 under the reference profile.
-pub(crate) fn simulate(program: &Program, inputs: &[(&str, Input)], options: &Options) -> Result<Outcome, RunError> {
+pub(crate) fn simulate(
+    program: &Program,
+    inputs: &[(&str, Input)],
+    options: &Options,
+) -> Result<Outcome, RunError> {
     simulate_on("ascend-950", "reference", program, inputs, options)
 }
 
