@@ -53,7 +53,10 @@ pub struct FabricConstants {
 }
 
 /// Cost of one operation by one algorithm and protocol:
-/// `base + step · steps + wire / bandwidth + own / own_bandwidth` with the counts of [`crate::Features`].
+/// `base + step · steps + wire · bytes + own · own bytes + ramp · √bytes` with the counts of [`crate::Features`].
+///
+/// The root is what a pipeline costs whose chunks are as long as is best: filling it takes one chunk, and each chunk a
+/// start.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Term {
@@ -71,6 +74,8 @@ pub struct Term {
     pub wire: f64,
     /// Microseconds per GB of a rank's own part.
     pub own: f64,
+    /// Microseconds per root of a GB on the links of a device.
+    pub ramp: f64,
     /// Measured over predicted time at the 5th percentile of the fitted rows.
     pub low: f64,
     /// The same at the 95th.
@@ -145,6 +150,7 @@ impl Constants {
                 ("step", term.step),
                 ("wire", term.wire),
                 ("own", term.own),
+                ("ramp", term.ramp),
                 ("low", term.low),
                 ("high", term.high),
             ];

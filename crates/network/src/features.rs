@@ -53,8 +53,8 @@ impl Features {
                 (rounds * (n - 1.0) - between, between, bus, network)
             }
             Algorithm::Tree => (2.0 * (local - 1.0), 2.0 * log_nodes, 2.0 * bytes, across_tree),
-            Algorithm::Nvls => (1.0, 0.0, bytes * (1.0 + 1.0 / local), 0.0),
-            Algorithm::NvlsTree => (1.0, 2.0 * log_nodes, bytes * (1.0 + 1.0 / local), across_tree),
+            Algorithm::Nvls => (local - 1.0, 0.0, bytes * (1.0 + 1.0 / local), 0.0),
+            Algorithm::NvlsTree => (local - 1.0, 2.0 * log_nodes, bytes * (1.0 + 1.0 / local), across_tree),
             Algorithm::Pat => (0.0, log_nodes, bus, bus),
             Algorithm::Direct if operation == Operation::AllToAll => {
                 let inside = bytes * (local - 1.0) / n;
@@ -89,8 +89,8 @@ mod tests {
         check(AllGather, Pat, (16, 1), [0.0, 4.0, 1500.0, 100.0, 1500.0]);
         check(AllReduce, Tree, (1, 8), [14.0, 0.0, 3200.0, 200.0, 0.0]);
         check(AllReduce, Tree, (2, 8), [14.0, 2.0, 3200.0, 100.0, 1600.0]);
-        check(AllReduce, NvlsTree, (4, 4), [1.0, 4.0, 2000.0, 100.0, 3200.0]);
-        check(AllReduce, Nvls, (1, 8), [1.0, 0.0, 1800.0, 200.0, 0.0]);
+        check(AllReduce, NvlsTree, (4, 4), [3.0, 4.0, 2000.0, 100.0, 3200.0]);
+        check(AllReduce, Nvls, (1, 8), [7.0, 0.0, 1800.0, 200.0, 0.0]);
         check(Broadcast, Ring, (1, 8), [7.0, 0.0, 1600.0, 0.0, 0.0]);
         check(AllToAll, Direct, (1, 4), [3.0, 0.0, 1200.0, 400.0, 0.0]);
         check(AllToAll, Direct, (2, 8), [7.0, 8.0, 700.0, 100.0, 6400.0]);

@@ -8,7 +8,7 @@ use crate::fabric::Fabric;
 use crate::features::Features;
 use crate::operation::Operation;
 use crate::placement::Placement;
-use crate::tuner::{self, Algorithm, Choice, Communicator, Protocol};
+use crate::tuner::{self, Algorithm, Choice, Protocol};
 
 /// Prices operations on one fabric.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ impl NetworkModel {
         let features = Features::of(operation, choice.algorithm, bytes.as_f64(), placement);
         let (inside, term, method) = self.inside(operation, placement, &choice, &features);
         let (micros, low, high) = if placement.nodes > 1 {
-            let across = self.across(operation, placement, &choice, &features);
+            let across = self.across((operation, bytes), placement, &choice, &features);
             let network = &self.constants.network;
             let micros = inside.start + across.start + inside.bytes.max(across.bytes);
             (micros, network.low, network.high)
@@ -129,7 +129,7 @@ impl NetworkModel {
         let Some((fabric, term)) =
             constants.and_then(|fabric| Some((fabric, nearest(fabric, operation, choice)?)))
         else {
-            return (self.by_tuner(operation, placement, choice, features), None, Method::Tuner);
+            return (self.by_tuner(placement, choice, features), None, Method::Tuner);
         };
         let rate = layout.ring.0 / 1e9 * fabric.share(placement.per_node());
         let scale = fabric.nominal / rate;
@@ -137,7 +137,8 @@ impl NetworkModel {
         // A lone rank per node moves nothing over its node's links.
         let wire = if placement.per_node() < 2 { 0.0 } else { features.wire };
         let start = term.base + term.step * features.steps;
-        let bytes = 1e-9 * (term.wire * scale * wire + term.own * own * features.own);
+        let wire = 1e-9 * scale * wire;
+        let bytes = term.wire * wire + term.own * own * 1e-9 * features.own + term.ramp * wire.sqrt();
         let exact = fabric.architecture == self.fabric.architecture
             && (term.operation, term.algorithm, term.protocol)
                 == (operation, choice.algorithm, choice.protocol);
@@ -145,26 +146,25 @@ impl NetworkModel {
     }
 
     /// NCCL's own estimate of the part inside nodes.
-    fn by_tuner(
-        &self,
-        operation: Operation,
-        placement: &Placement,
-        choice: &Choice,
-        features: &Features,
-    ) -> Cost {
-        let local = Communicator { nodes: 1, ..self.fabric.communicator(placement) };
-        if placement.per_node() < 2 {
-            return Cost { start: tuner::start(choice), bytes: 0.0 };
-        }
-        let local = Communicator { ranks: placement.per_node(), ..local };
-        let one = tuner::choose(operation, Bytes::ZERO, &local);
-        Cost { start: one.latency, bytes: features.wire / (1e3 * local.inside) }
+    fn by_tuner(&self, placement: &Placement, choice: &Choice, features: &Features) -> Cost {
+        let communicator = self.fabric.communicator(placement);
+        // NCCL counts NVLS as one long step, whatever the number of ranks.
+        let steps = match choice.algorithm {
+            Algorithm::Nvls | Algorithm::NvlsTree => 1.0,
+            _ => features.steps,
+        };
+        let start = tuner::start(choice) + steps * tuner::inside_step(choice, communicator.nvlink);
+        let bytes = match placement.per_node() {
+            ..2 => 0.0,
+            _ => features.wire / (1e3 * communicator.inside),
+        };
+        Cost { start, bytes }
     }
 
     /// Cost of the part between nodes.
     fn across(
         &self,
-        operation: Operation,
+        (operation, bytes): (Operation, Bytes),
         placement: &Placement,
         choice: &Choice,
         features: &Features,
@@ -188,6 +188,11 @@ impl NetworkModel {
             _ => self.fabric.network_rate(placement).0,
         } * efficiency
             * payload;
+        // Trees reach less at medium sizes, by NCCL's own factors.
+        let rate = match choice.algorithm {
+            Algorithm::Tree | Algorithm::NvlsTree => rate * tuner::tree_share(choice.protocol, bytes),
+            _ => rate,
+        };
         let step = tuner::network_step(choice, self.fabric.adapter_latency.as_micros_f64());
         // Messages to many peers are posted without waiting for each other.
         let steps = if choice.algorithm == Algorithm::Direct {

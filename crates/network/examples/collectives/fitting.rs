@@ -86,7 +86,8 @@ fn one_kind(kind: Kind, rows: &[&Row], shares: &[(u32, f64)], offsets: &Offsets)
         shares: shares.to_vec(),
         terms: Vec::new(),
     };
-    // Every system counts alike for each number of ranks, however many rows it has.
+    // Every system counts alike for each number of ranks, however many rows it has, but those that time the device
+    // alone count more: what is taken off the others is one number where their cost depends on the size.
     let mut sizes: BTreeMap<(&str, Operation, u32), f64> = BTreeMap::new();
     for row in rows {
         *sizes.entry((row.system.name, row.operation, row.placement.ranks)).or_default() += 1.0;
@@ -104,9 +105,9 @@ fn one_kind(kind: Kind, rows: &[&Row], shares: &[(u32, f64)], offsets: &Offsets)
             continue;
         }
         samples.entry((row.operation, choice.algorithm, choice.protocol)).or_default().push(Sample {
-            features: [1.0, counts.steps, wire, counts.own * 1e-9 * nominal / ring],
+            features: [1.0, counts.steps, wire, counts.own * 1e-9 * nominal / ring, wire.sqrt()],
             time,
-            weight: 1.0 / sizes[&(row.system.name, row.operation, row.placement.ranks)],
+            weight: if row.system.device_time { 1.0 } else { 0.25 } / sizes[&(row.system.name, row.operation, row.placement.ranks)],
         });
     }
     for ((operation, algorithm, protocol), samples) in samples {
@@ -119,10 +120,10 @@ fn one_kind(kind: Kind, rows: &[&Row], shares: &[(u32, f64)], offsets: &Offsets)
         }
         let Some(found) = fit(&samples) else { continue };
         let round = |value: f64| (value * 1e3).round() / 1e3;
-        let [base, step, wire, own] = found.constants.map(round);
+        let [base, step, wire, own, ramp] = found.constants.map(round);
         let rows = samples.len() as u32;
         let (low, high) = (round(found.low), round(found.high));
-        fabric.terms.push(Term { operation, algorithm, protocol, base, step, wire, own, low, high, rows });
+        fabric.terms.push(Term { operation, algorithm, protocol, base, step, wire, own, ramp, low, high, rows });
     }
     fabric
 }

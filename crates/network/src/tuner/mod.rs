@@ -341,3 +341,16 @@ pub(crate) const fn start(choice: &Choice) -> f64 {
 pub(crate) const fn network_step(choice: &Choice, latency: f64) -> f64 {
     tables::step_latency(Carrier::Network, choice.algorithm, choice.protocol) + latency
 }
+
+/// Latency of one step inside a node in microseconds.
+#[must_use]
+pub(crate) const fn inside_step(choice: &Choice, nvlink: bool) -> f64 {
+    let carrier = if nvlink { Carrier::NvLink } else { Carrier::Pcie };
+    tables::step_latency(carrier, choice.algorithm, choice.protocol)
+}
+
+/// Share of its rate that a tree reaches for `bytes`.
+#[must_use]
+pub(crate) fn tree_share(protocol: Protocol, bytes: Bytes) -> f64 {
+    tables::tree_correction(protocol, bytes.0)
+}
