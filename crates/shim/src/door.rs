@@ -112,8 +112,7 @@ impl Call<'_> {
     pub(crate) fn charge(&mut self, owner: &'static str, bytes: i64) -> Result<(), Failure> {
         let device = self.device();
         self.machine().memory.charge(device, owner, bytes)?;
-        let stamp = Stamp { begin: self.begin, ticks: 0 };
-        sink::write(self.thread, stamp, &Record::Charge { device, owner, bytes });
+        self.announce(&Record::Charge { device, owner, bytes });
         Ok(())
     }
 }

@@ -34,6 +34,14 @@ pub(crate) fn visible_devices() -> Option<String> {
     std::env::var("CUDA_VISIBLE_DEVICES").ok()
 }
 
+/// Of a rank of a distributed job: the folder for messages, its rank, the ranks that exist, and the number of ranks.
+pub(crate) fn ranks() -> Option<(PathBuf, u32, Vec<u32>, u32)> {
+    let number = |name| variable(name)?.to_str()?.parse().ok();
+    let present = variable("TROMPE_RANKS")?;
+    let present = present.to_str()?.split(',').map(str::parse).collect::<Result<_, _>>().ok()?;
+    Some((path("TROMPE_BOARD")?, number("TROMPE_RANK")?, present, number("TROMPE_WORLD_SIZE")?))
+}
+
 fn path(name: &str) -> Option<PathBuf> {
     variable(name).map(PathBuf::from)
 }

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use trompe_trace::record::{MarkerKind, NameTable, Record, Stamp};
@@ -15,6 +16,9 @@ use crate::clock;
 use crate::process::machine;
 use crate::sink::{self, Frame};
 use crate::thread::Thread;
+
+/// Whether something says when memory changes hands (see [`reuse_is_known`]).
+static REUSE_IS_KNOWN: AtomicBool = AtomicBool::new(false);
 
 /// Version of these functions.
 const VERSION: u32 = 1;
@@ -25,6 +29,18 @@ const ALLOC: u8 = 0;
 #[unsafe(no_mangle)]
 pub extern "C" fn trompe_abi_version() -> u32 {
     VERSION
+}
+
+/// Whether each block that the program gets is known to this library, so that it can be made fresh: the framework reports
+/// its caching allocator's events, or it allocates from this library's pools. Without that, what a kernel once wrote
+/// would be read by every later tensor in its place, so no kernel's values are written at all.
+pub(crate) fn reuse_is_known() -> bool {
+    REUSE_IS_KNOWN.load(Ordering::Relaxed)
+}
+
+/// Notes that blocks are reported.
+pub(crate) fn know_reuse() {
+    REUSE_IS_KNOWN.store(true, Ordering::Relaxed);
 }
 
 /// 1 when records are being taken.
@@ -74,6 +90,7 @@ pub unsafe extern "C" fn trompe_op_end(outputs: *const u8, outputs_len: u32) {
 #[unsafe(no_mangle)]
 pub extern "C" fn trompe_alloc_event(action: u8, address: u64, size: u64, stream: u64) {
     if action == ALLOC {
+        know_reuse();
         let _ = catch_unwind(|| {
             let mut machine = machine();
             if machine.memory.is_accessible(address, size) && machine.memory.device_of(address).is_some() {

@@ -10,6 +10,7 @@ use trompe_trace::record::Record;
 use super::{Outcome, fill, function};
 use crate::door::Call;
 use crate::failure::Failure;
+use crate::observe;
 use crate::process::HostMachine;
 use crate::sink;
 
@@ -53,7 +54,8 @@ pub(crate) fn launch(call: &mut Call<'_>, request: Launch) -> Outcome {
     let mut values = call.thread.scratch.take();
     values.clear();
     copy_parameters(&mut values, kernel, &request)?;
-    let effect = kernel.semantics.and_then(|semantics| effect_of(semantics, kernel, &values));
+    let semantics = kernel.semantics.filter(|_| observe::reuse_is_known());
+    let effect = semantics.and_then(|semantics| effect_of(semantics, kernel, &values));
     if call.recording() {
         let unknown = kernel.announced != sink::generation();
         if unknown {

@@ -11,6 +11,7 @@ use trompe_trace::record::Record;
 use super::Outcome;
 use crate::door::Call;
 use crate::failure::Failure;
+use crate::observe;
 
 /// `cudaDeviceGetDefaultMemPool`, `cuDeviceGetDefaultMemPool`, `cudaDeviceGetMemPool`.
 pub(crate) fn of_device(call: &mut Call<'_>, pool: Out<u64>, device: i32) -> Outcome {
@@ -100,6 +101,7 @@ pub(crate) fn malloc_from(
     if address.is_null() {
         return Err(Failure::NullPointer);
     }
+    observe::know_reuse();
     call.stream_device(stream)?;
     let device = call.machine().pools.get(pool)?.device;
     call.activate(device)?;

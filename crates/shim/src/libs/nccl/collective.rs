@@ -6,6 +6,7 @@ use trompe_base::DType;
 use trompe_device::communicator::{Communicator, Transfer};
 use trompe_trace::record::{Collective, CollectiveKind, Record};
 
+use super::board::{self, Meeting, Values};
 use super::group;
 use super::mirror::{self, Pending, Role};
 use crate::door::Call;
@@ -46,6 +47,7 @@ struct Request {
 /// A recorded call: the communicator and the size of its buffer.
 struct Made {
     communicator: Communicator,
+    sequence: u64,
     dtype: DType,
     bytes: u64,
     /// Nothing happens now: the stream captures a graph.
@@ -82,7 +84,36 @@ fn make(call: &mut Call<'_>, request: Request) -> Result<Made, LibraryFailure> {
         group: group::current(),
     };
     call.record(&Record::Collective { api: call.api.0, stream, collective });
-    Ok(Made { communicator, dtype, bytes: count.saturating_mul(dtype.size()), captured })
+    Ok(Made { communicator, sequence, dtype, bytes: count.saturating_mul(dtype.size()), captured })
+}
+
+/// Meets the members that exist over `bytes` at `send`; what `answer` makes of their values goes to `receive`. False
+/// when nobody can be met, the content is large, or there is no answer: then the call is answered without them.
+fn met(
+    call: &Call<'_>, made: &Made, send: (u64, u64), receive: Option<u64>,
+    answer: impl FnOnce(&Values<'_>) -> Option<Vec<u8>>,
+) -> bool {
+    if made.captured || send.1 > board::SMALL {
+        return false;
+    }
+    let Some(meeting) = Meeting::of(&made.communicator) else { return false };
+    let Some(own) = mirror::read(call, send.0, send.1) else { return false };
+    let Some(values) = meeting.all(made.sequence, &own) else { return false };
+    match receive {
+        None => true,
+        Some(at) => answer(&values).is_some_and(|bytes| mirror::write(call, at, &bytes)),
+    }
+}
+
+/// Where a call with a root writes on this member.
+fn at_root(made: &Made, root: i32, receive: u64) -> Option<u64> {
+    (made.communicator.rank == root as u32).then_some(receive)
+}
+
+/// The parts of all members in their order, from `begin` for `bytes`.
+fn gathered(values: &Values<'_>, size: u32, begin: u64, bytes: u64) -> Option<Vec<u8>> {
+    let (begin, end) = (begin as usize, (begin + bytes) as usize);
+    (0..size).map(|place| values.of(place).get(begin..end)).collect::<Option<Vec<_>>>().map(|parts| parts.concat())
 }
 
 /// `ncclAllReduce`.
@@ -92,7 +123,8 @@ pub(crate) fn all_reduce(
 ) -> Outcome {
     let kind = CollectiveKind::AllReduce;
     let made = make(call, Request { kind, count, dtype, operator, peer: 0, communicator, stream })?;
-    if !made.captured {
+    let reduced = |values: &Values<'_>| values.reduced(made.dtype, operator);
+    if !made.captured && !met(call, &made, (send, made.bytes), Some(receive), reduced) {
         mirror::copy(call, receive, send, made.bytes);
         if operator == SUM {
             mirror::multiply(call, receive, count as u64, made.dtype, made.communicator.size);
@@ -108,7 +140,9 @@ pub(crate) fn reduce(
 ) -> Outcome {
     let kind = CollectiveKind::Reduce;
     let made = make(call, Request { kind, count, dtype, operator, peer: root, communicator, stream })?;
-    if !made.captured && made.communicator.rank == root as u32 {
+    let reduced = |values: &Values<'_>| values.reduced(made.dtype, operator);
+    let met = met(call, &made, (send, made.bytes), at_root(&made, root, receive), reduced);
+    if !met && !made.captured && made.communicator.rank == root as u32 {
         mirror::copy(call, receive, send, made.bytes);
         if operator == SUM {
             mirror::multiply(call, receive, count as u64, made.dtype, made.communicator.size);
@@ -123,7 +157,7 @@ fn defer(call: &mut Call<'_>, made: &Made, role: Role, peer: i32, request: (u64,
         return;
     }
     let (own, peer) = (made.communicator.rank, peer as u32);
-    group::defer(call, Pending { role, communicator, own, peer, send, receive, bytes: made.bytes });
+    group::defer(call, Pending { sequence: made.sequence, role, communicator, own, peer, send, receive, bytes: made.bytes });
 }
 
 /// `ncclBroadcast`.
@@ -150,7 +184,8 @@ pub(crate) fn all_gather(
 ) -> Outcome {
     let kind = CollectiveKind::AllGather;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer: 0, communicator, stream })?;
-    if !made.captured {
+    let all = |values: &Values<'_>| gathered(values, made.communicator.size, 0, made.bytes);
+    if !made.captured && !met(call, &made, (send, made.bytes), Some(receive), all) {
         mirror::gather(call, receive, send, (made.bytes, made.communicator.size), made.dtype);
     }
     Ok(())
@@ -163,7 +198,13 @@ pub(crate) fn reduce_scatter(
 ) -> Outcome {
     let kind = CollectiveKind::ReduceScatter;
     let made = make(call, Request { kind, count, dtype, operator, peer: 0, communicator, stream })?;
-    if !made.captured {
+    let size = u64::from(made.communicator.size);
+    let begin = u64::from(made.communicator.rank).saturating_mul(made.bytes);
+    let part = |values: &Values<'_>| {
+        let reduced = values.reduced(made.dtype, operator)?;
+        reduced.get(begin as usize..(begin + made.bytes) as usize).map(<[u8]>::to_vec)
+    };
+    if !made.captured && !met(call, &made, (send, made.bytes.saturating_mul(size)), Some(receive), part) {
         let own = send.saturating_add(made.bytes.saturating_mul(u64::from(made.communicator.rank)));
         mirror::copy(call, receive, own, made.bytes);
         if operator == SUM {
@@ -179,7 +220,11 @@ pub(crate) fn all_to_all(
 ) -> Outcome {
     let kind = CollectiveKind::AllToAll;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer: 0, communicator, stream })?;
-    if !made.captured {
+    let size = made.communicator.size;
+    let begin = u64::from(made.communicator.rank).saturating_mul(made.bytes);
+    let parts = |values: &Values<'_>| gathered(values, size, begin, made.bytes);
+    let total = made.bytes.saturating_mul(u64::from(size));
+    if !made.captured && !met(call, &made, (send, total), Some(receive), parts) {
         mirror::copy(call, receive, send, made.bytes.saturating_mul(u64::from(made.communicator.size)));
     }
     Ok(())
@@ -192,7 +237,9 @@ pub(crate) fn gather(
 ) -> Outcome {
     let kind = CollectiveKind::Gather;
     let made = make(call, Request { kind, count, dtype, operator: 0, peer: root, communicator, stream })?;
-    if !made.captured && made.communicator.rank == root as u32 {
+    let all = |values: &Values<'_>| gathered(values, made.communicator.size, 0, made.bytes);
+    let met = met(call, &made, (send, made.bytes), at_root(&made, root, receive), all);
+    if !met && !made.captured && made.communicator.rank == root as u32 {
         mirror::gather(call, receive, send, (made.bytes, made.communicator.size), made.dtype);
     }
     Ok(())

@@ -1,13 +1,15 @@
 //! Making, asking and ending communicators.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use trompe_base::DeviceIndex;
+use trompe_base::{DeviceIndex, UniqueId};
 use trompe_cuda_abi::libraries::{NcclError, NcclUniqueId};
 use trompe_cuda_abi::pointer::{In, Out};
 use trompe_device::communicator::{Membership, identity_of};
 use trompe_trace::record::Record;
 
+use super::board;
 use crate::clock;
 use crate::door::Call;
 use crate::libs::{LibraryFailure, Outcome, libraries};
@@ -35,12 +37,29 @@ pub(crate) fn unique_id_of(call: &mut Call<'_>, communicator: u64, id: Out<NcclU
     unique_id(call, id)
 }
 
-/// Makes a communicator on a device, announces it, and returns its handle.
+/// The members that a unique id tells, when trompe's own store made it.
+fn members_of(id: &NcclUniqueId) -> Vec<u32> {
+    let ranks = UniqueId::from_bytes(&id.bytes).and_then(|id| id.ranks()).unwrap_or_default();
+    ranks.into_iter().map(|rank| rank.0).collect()
+}
+
+/// Makes a communicator whose members are not known.
 fn make(
     call: &mut Call<'_>,
     identity: u64,
     place: (i32, i32),
     device: DeviceIndex,
+) -> Result<u64, LibraryFailure> {
+    make_of(call, identity, place, device, Vec::new())
+}
+
+/// Makes a communicator on a device, announces it, and returns its handle.
+fn make_of(
+    call: &mut Call<'_>,
+    identity: u64,
+    place: (i32, i32),
+    device: DeviceIndex,
+    members: Vec<u32>,
 ) -> Result<u64, LibraryFailure> {
     let (size, rank) = place;
     if !(1..=LARGEST).contains(&size) || !(0..size).contains(&rank) {
@@ -48,12 +67,21 @@ fn make(
     }
     call.activate(device)?;
     let (size, rank) = (size as u32, rank as u32);
+    let known = members.len() == size as usize && members.get(rank as usize) == board::own_rank().as_ref();
+    let members: Arc<[u32]> = if known { members.into() } else { Arc::new([]) };
     let (handle, id) = {
         let mut libraries = libraries();
-        let handle = libraries.communicators.create(Membership { identity, size, rank, device });
+        let handle = libraries.communicators.create(Membership {
+            identity,
+            size,
+            rank,
+            device,
+            members: Arc::clone(&members),
+        });
         (handle, libraries.communicators.get(handle)?.id)
     };
-    call.announce(&Record::Communicator { id, identity, size, rank, device, members: &[] });
+    let members: Vec<u8> = members.iter().flat_map(|rank| rank.to_le_bytes()).collect();
+    call.announce(&Record::Communicator { id, identity, size, rank, device, members: &members });
     Ok(handle)
 }
 
@@ -66,7 +94,7 @@ pub(crate) fn init(
     rank: i32,
 ) -> Outcome {
     let device = call.device();
-    let handle = make(call, identity_of(&id.bytes), (size, rank), device)?;
+    let handle = make_of(call, identity_of(&id.bytes), (size, rank), device, members_of(&id))?;
     Ok(communicator.write(handle)?)
 }
 
@@ -98,7 +126,8 @@ pub(crate) fn init_scalable(
     let ids = ids.read_many(count.ok_or(LibraryFailure::InvalidValue)?)?;
     let bytes: Vec<u8> = ids.iter().flat_map(|id| id.bytes).collect();
     let device = call.device();
-    let handle = make(call, identity_of(&bytes), (size, rank), device)?;
+    let members = ids.first().map(members_of).unwrap_or_default();
+    let handle = make_of(call, identity_of(&bytes), (size, rank), device, members)?;
     Ok(communicator.write(handle)?)
 }
 
@@ -139,8 +168,11 @@ pub(crate) fn split(
     if color == NO_COLOR {
         return Ok(communicator.write(0)?);
     }
-    let place = super::group::take_split_hint().unwrap_or((own.size as i32, own.rank as i32));
-    let handle = make(call, identity, place, own.device)?;
+    let (place, members) = match super::group::take_split_hint() {
+        Some(hint) => ((hint.size, hint.rank), hint.members),
+        None => ((own.size as i32, own.rank as i32), own.members.to_vec()),
+    };
+    let handle = make_of(call, identity, place, own.device, members)?;
     Ok(communicator.write(handle)?)
 }
 

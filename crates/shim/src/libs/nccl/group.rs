@@ -5,15 +5,26 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::mirror::{self, Pending};
+use trompe_cuda_abi::pointer::In;
+
 use crate::door::Call;
 use crate::libs::{LibraryFailure, Outcome};
+
+/// What is known of a communicator that is about to be split off.
+#[derive(Debug)]
+pub(super) struct SplitHint {
+    pub(super) size: i32,
+    pub(super) rank: i32,
+    /// Global ranks; empty when not known.
+    pub(super) members: Vec<u32>,
+}
 
 /// State of one thread; nothing in it has a destructor.
 struct Group {
     depth: Cell<u32>,
     number: Cell<u64>,
     pending: RefCell<ManuallyDrop<Vec<Pending>>>,
-    split_hint: Cell<Option<(i32, i32)>>,
+    split_hint: RefCell<ManuallyDrop<Option<SplitHint>>>,
 }
 
 thread_local! {
@@ -22,7 +33,7 @@ thread_local! {
             depth: Cell::new(0),
             number: Cell::new(0),
             pending: RefCell::new(ManuallyDrop::new(Vec::new())),
-            split_hint: Cell::new(None),
+            split_hint: RefCell::new(ManuallyDrop::new(None)),
         }
     };
 }
@@ -79,15 +90,18 @@ pub(crate) fn simulate_end(call: &mut Call<'_>, _information: u64) -> Outcome {
 }
 
 /// What [`trompe_split_hint`] said last, once.
-pub(super) fn take_split_hint() -> Option<(i32, i32)> {
-    GROUP.with(|group| group.split_hint.take())
+pub(super) fn take_split_hint() -> Option<SplitHint> {
+    GROUP.with(|group| std::mem::take(&mut **group.split_hint.borrow_mut()))
 }
 
-/// Tells the next `ncclCommSplit` of this thread how many members its result has and which of them this process is:
-/// colours and keys of absent members cannot be seen. For the hook in the framework, which knows the groups.
+/// Tells the next `ncclCommSplit` of this thread how many members its result has, which of them this process is, and
+/// (unless `members` is null) their global ranks: colours and keys of absent members cannot be seen. A size of zero
+/// takes the hint back. For the hook in the framework, which knows the groups.
 #[expect(unsafe_code, unreachable_pub, reason = "exports a symbol under its own name")]
 #[unsafe(no_mangle)]
-pub extern "C" fn trompe_split_hint(size: u32, rank: u32) {
-    let hint = i32::try_from(size).ok().zip(i32::try_from(rank).ok());
-    GROUP.with(|group| group.split_hint.set(hint));
+pub extern "C" fn trompe_split_hint(size: u32, rank: u32, members: In<u32>) {
+    let members = if members.is_null() { Ok(Vec::new()) } else { members.read_many(size as usize) };
+    let place = i32::try_from(size).ok().filter(|size| *size > 0).zip(i32::try_from(rank).ok());
+    let hint = place.map(|(size, rank)| SplitHint { size, rank, members: members.unwrap_or_default() });
+    GROUP.with(|group| **group.split_hint.borrow_mut() = hint);
 }

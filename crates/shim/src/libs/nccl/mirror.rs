@@ -3,6 +3,7 @@
 use trompe_base::DType;
 use trompe_cuda_abi::pointer::{In, Out};
 
+use super::board;
 use crate::common::copy::{PERFORMED, move_bytes, perform};
 use crate::door::Call;
 use crate::process::HostMachine;
@@ -15,6 +16,8 @@ const SUMMED: u64 = 64 << 10;
 /// A call whose content depends on others of its group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
+    /// The call's number in its communicator.
+    pub(super) sequence: u64,
     pub(super) role: Role,
     pub(super) communicator: u64,
     /// This member.
@@ -38,6 +41,29 @@ pub(super) enum Role {
 pub(super) fn copy(call: &Call<'_>, to: u64, from: u64, bytes: u64) {
     let mut machine = call.machine();
     copy_in(&mut machine, to, from, bytes);
+}
+
+/// The bytes at an address; `None` when it cannot be read.
+pub(super) fn read(call: &Call<'_>, from: u64, bytes: u64) -> Option<Vec<u8>> {
+    let machine = call.machine();
+    if from == 0 || !machine.memory.is_accessible(from, bytes) {
+        return None;
+    }
+    In::<u8>::new(from as usize).read_many(usize::try_from(bytes).ok()?).ok()
+}
+
+/// Writes bytes to an address; whether that could be done.
+pub(super) fn write(call: &Call<'_>, to: u64, bytes: &[u8]) -> bool {
+    let mut machine = call.machine();
+    let length = bytes.len() as u64;
+    if to == 0 || !machine.memory.is_accessible(to, length) {
+        return false;
+    }
+    if machine.memory.device_of(to).is_some() {
+        machine.memory.mark_written(to, length);
+    }
+    move_bytes(to, bytes.as_ptr() as u64, length);
+    true
 }
 
 fn copy_in(machine: &mut HostMachine, to: u64, from: u64, bytes: u64) {
@@ -96,11 +122,12 @@ pub(super) fn multiply(call: &Call<'_>, at: u64, count: u64, dtype: DType, ranks
 
 /// Answers the calls of a group.
 pub(super) fn settle(call: &mut Call<'_>, calls: &[Pending]) {
-    if calls.is_empty() {
-        return;
-    }
-    let mut machine = call.machine();
-    for pending in calls {
+    let meetings = board::give(call, calls);
+    for (pending, meeting) in calls.iter().zip(&meetings) {
+        if board::receive(call, pending, meeting.as_ref()) {
+            continue;
+        }
+        let mut machine = call.machine();
         let same =
             |other: &&Pending| other.communicator == pending.communicator && other.bytes == pending.bytes;
         match pending.role {
