@@ -111,7 +111,8 @@ fn solve(normal: &[[f64; FEATURES]; FEATURES], right: &[f64; FEATURES], set: u32
         .collect();
     let size = chosen.len();
     for column in 0..size {
-        let pivot = (column..size).max_by(|&a, &b| rows[a][column].abs().total_cmp(&rows[b][column].abs()))?;
+        let pivot =
+            (column..size).max_by(|&a, &b| rows[a][column].abs().total_cmp(&rows[b][column].abs()))?;
         rows.swap(column, pivot);
         if rows[column][column].abs() < 1e-9 {
             return None;

@@ -139,7 +139,8 @@ fn rates(links: &[BytesPerSecond], flows: &[Flow], active: &[usize]) -> Vec<f64>
     }
     while !open.is_empty() {
         let by_link = |link: usize| free[link].max(0.0) / f64::from(users[link]);
-        let least_link = (0..links.len()).filter(|&link| users[link] > 0).map(by_link).fold(f64::INFINITY, f64::min);
+        let least_link =
+            (0..links.len()).filter(|&link| users[link] > 0).map(by_link).fold(f64::INFINITY, f64::min);
         let own = |&place: &usize| (flows[active[place]].limit.0 - level).max(0.0);
         let rise = open.iter().map(own).fold(least_link, f64::min);
         if !rise.is_finite() {
@@ -152,14 +153,13 @@ fn rates(links: &[BytesPerSecond], flows: &[Flow], active: &[usize]) -> Vec<f64>
             *free -= rise * f64::from(users[link]);
         }
         // A link is full when what is left is rounding.
-        let full: Vec<bool> = (0..links.len())
-            .map(|link| users[link] > 0 && free[link] <= links[link].0 * 1e-12)
-            .collect();
+        let full: Vec<bool> =
+            (0..links.len()).map(|link| users[link] > 0 && free[link] <= links[link].0 * 1e-12).collect();
         let mut closed = false;
         open.retain(|&place| {
             let flow = &flows[active[place]];
-            let stays = flow.limit.0 <= level * (1.0 + 1e-12)
-                || flow.links.iter().any(|link| full[link.0 as usize]);
+            let stays =
+                flow.limit.0 <= level * (1.0 + 1e-12) || flow.links.iter().any(|link| full[link.0 as usize]);
             if stays {
                 rates[place] = level;
                 closed = true;

@@ -56,9 +56,9 @@ pub(crate) fn write(rows: &[Row], constants: &Constants) -> String {
     for system in &SYSTEMS {
         let model = NetworkModel::with_constants(system.fabric().clone(), scored.clone());
         let offset = offsets.get(system.name).copied().unwrap_or(0.0);
-        for row in
-            rows.iter().filter(|row| row.system.name == system.name && row.held_out && !row.dev && row.placement.nodes == 1)
-        {
+        for row in rows.iter().filter(|row| {
+            row.system.name == system.name && row.held_out && !row.dev && row.placement.nodes == 1
+        }) {
             let estimate = model.price(row.operation, row.bytes, &row.placement);
             let micros = row.micros - offset;
             let (low, high) = (estimate.low.as_micros_f64(), estimate.high.as_micros_f64());
@@ -74,7 +74,9 @@ pub(crate) fn write(rows: &[Row], constants: &Constants) -> String {
     }
     let share = 100.0 * f64::from(inside.0) / f64::from(inside.1.max(1));
     text.push_str("\nDev rows by size, predicted over measured (no correction):\n\n| system | nodes x ranks | bytes | measured us | predicted us |\n|---|---|---:|---:|---:|\n");
-    for row in rows.iter().filter(|row| row.dev && row.bytes.0.is_power_of_two() && row.bytes.0.ilog2() % 6 == 3) {
+    for row in
+        rows.iter().filter(|row| row.dev && row.bytes.0.is_power_of_two() && row.bytes.0.ilog2() % 6 == 3)
+    {
         let model = NetworkModel::with_constants(row.system.fabric().clone(), constants.clone());
         let estimate = model.price(row.operation, row.bytes, &row.placement);
         let _ = writeln!(
@@ -90,7 +92,11 @@ pub(crate) fn write(rows: &[Row], constants: &Constants) -> String {
             estimate.choice.protocol
         );
     }
-    let _ = writeln!(text, "\nInterval holds {share:.0} % of {} held-out rows inside nodes (90 % wanted).", inside.1);
+    let _ = writeln!(
+        text,
+        "\nInterval holds {share:.0} % of {} held-out rows inside nodes (90 % wanted).",
+        inside.1
+    );
     text
 }
 

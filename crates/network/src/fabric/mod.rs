@@ -79,7 +79,8 @@ impl Fabric {
             LinkKind::NvLinkMesh => Inside::Links {
                 links: mesh(&node.topology, node.device_count, device.interconnect.nvlink_links),
                 per_link: BytesPerSecond(
-                    device.interconnect.nvlink_bandwidth.0 / f64::from(device.interconnect.nvlink_links.max(1)),
+                    device.interconnect.nvlink_bandwidth.0
+                        / f64::from(device.interconnect.nvlink_links.max(1)),
                 ),
             },
             LinkKind::Pcie | LinkKind::InfiniBand | LinkKind::Ethernet => Inside::Pcie(node.peer.bandwidth),
@@ -106,10 +107,9 @@ impl Fabric {
             Inside::Pcie(rate) => Layout { ring: *rate, carrier: Carrier::Pcie },
             Inside::Links { links, per_link } => match rings::count(links, local) {
                 0 => Layout { ring: self.host, carrier: Carrier::Pcie },
-                rings => Layout {
-                    ring: BytesPerSecond(per_link.0 * f64::from(rings)),
-                    carrier: Carrier::Linked,
-                },
+                rings => {
+                    Layout { ring: BytesPerSecond(per_link.0 * f64::from(rings)), carrier: Carrier::Linked }
+                }
             },
         }
     }

@@ -60,8 +60,7 @@ fn extend(links: &mut [Vec<u32>], path: &mut Vec<usize>, limit: u32, best: &mut 
         if links[last][0] == 0 || path[1] > last {
             return;
         }
-        let edges: Vec<(usize, usize)> =
-            (0..size).map(|i| (path[i], path[(i + 1) % size])).collect();
+        let edges: Vec<(usize, usize)> = (0..size).map(|i| (path[i], path[(i + 1) % size])).collect();
         for &(a, b) in &edges {
             links[a][b] -= 1;
             links[b][a] -= 1;

@@ -136,7 +136,9 @@ pub fn choose(operation: Operation, bytes: Bytes, communicator: &Communicator) -
 #[must_use]
 pub fn channels(choice: &Choice, bytes: Bytes, communicator: &Communicator) -> u32 {
     let (threads, bytes_per_thread) = match choice.protocol {
-        Protocol::LowLatency if choice.algorithm == Algorithm::Ring => (512, 8 * u64::from(communicator.ranks)),
+        Protocol::LowLatency if choice.algorithm == Algorithm::Ring => {
+            (512, 8 * u64::from(communicator.ranks))
+        }
         Protocol::LowLatency => (512, 8),
         Protocol::LowLatency128 => (640, 8),
         Protocol::Simple => (512, 64),
@@ -266,7 +268,8 @@ fn latency(
     let network_algorithm =
         if c.ranks == c.nodes && algorithm == Algorithm::Ring { Algorithm::Tree } else { algorithm };
     let flush = if protocol == Protocol::Simple { 2.0 } else { 1.0 };
-    let across = tables::step_latency(Carrier::Network, network_algorithm, protocol) + flush * c.network_latency;
+    let across =
+        tables::step_latency(Carrier::Network, network_algorithm, protocol) + flush * c.network_latency;
     let nodes = f64::from(c.nodes);
     let log_nodes = f64::from(c.nodes.max(1).ilog2());
     let steps = ring_steps(operation, c.ranks);
@@ -310,11 +313,8 @@ fn direct(operation: Operation, bytes: Bytes, c: &Communicator) -> Choice {
         Operation::AllToAll => u64::from(c.ranks.max(1)),
         _ => 1,
     };
-    let protocol = if bytes.0 / peers <= POINT_TO_POINT_LIMIT {
-        Protocol::LowLatency
-    } else {
-        Protocol::Simple
-    };
+    let protocol =
+        if bytes.0 / peers <= POINT_TO_POINT_LIMIT { Protocol::LowLatency } else { Protocol::Simple };
     let key = (Algorithm::Direct, protocol);
     let bus = if c.nodes > 1 { c.inside.min(c.network) } else { c.inside };
     let share = if protocol == Protocol::Simple { 1.0 } else { 0.5 };
