@@ -4,7 +4,6 @@ use crate::device::{MicroRate, Path, Profile};
 use crate::exec::layout_of;
 use crate::exec::{Limits, MicroCount, Plan, align, blocks_bytes};
 use crate::ops::{Op, spec_of};
-use crate::program::Space;
 use crate::task::Task;
 
 /// What a task's cycles come from; the names are those of the trace.
@@ -179,12 +178,12 @@ pub(crate) fn micro_cost(count: &MicroCount, profile: &Profile) -> Cost {
 }
 
 /// The path that a task's bytes take, for the summary.
-pub(crate) const fn path_of(op: Op, space: Space) -> Option<&'static str> {
+pub(crate) const fn path_of(op: Op) -> Option<&'static str> {
     match op {
         Op::GmToL1 => Some("gm to l1"),
         Op::GmToUb => Some("gm to ub"),
         Op::UbToGm => Some("ub to gm"),
-        Op::L1ToL0 => Some(if matches!(space, Space::L0a) { "l1 to l0a" } else { "l1 to l0b" }),
+        Op::L1ToL0 => Some("l1 to l0"),
         Op::L0cToGm => Some("l0c to gm"),
         Op::L0cToL1 => Some("l0c to l1"),
         Op::L0cToUb => Some("l0c to ub"),

@@ -120,6 +120,8 @@ pub(super) struct Core {
     pub(super) dumps: Vec<(String, View, Vec<u8>)>,
     pub(super) error: Option<RunError>,
     pub(super) makespan: u64,
+    /// Bytes that data moves read, per path.
+    pub(super) moved: std::collections::BTreeMap<&'static str, u64>,
     /// Micro counts already known: program and numbers to count.
     pub(super) counted: std::collections::BTreeMap<(u32, [u64; 8]), crate::exec::MicroCount>,
 }
@@ -201,6 +203,7 @@ impl Core {
             dumps: Vec::new(),
             error: None,
             makespan: 0,
+            moved: std::collections::BTreeMap::new(),
             counted: std::collections::BTreeMap::new(),
         };
         (core, engine)

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use trompe_engine::Engine;
 
 use crate::compile::{Lane, compile};
-use crate::cycles::path_of;
 use crate::device::{Device, Profile};
 use crate::element::ElementType;
 use crate::error::{ProgramError, RunError};
@@ -320,13 +319,12 @@ fn outcome(mut cores: Vec<Core>, shared: Arc<Shared>) -> Outcome {
     let mut pipes = Vec::new();
     for core in &cores {
         pipes.extend(uses(core));
+        for (path, bytes) in &core.moved {
+            *moved.entry(*path).or_insert(0) += bytes;
+        }
         for record in core.records.iter().filter(|record| record.what == What::Task) {
             if record.op == Op::Mmad {
                 macs += record.quantity;
-            }
-            if let Some(path) = path_of(record.op, Space::L0a) {
-                let path = if path == "l1 to l0a" { "l1 to l0" } else { path };
-                *moved.entry(path).or_insert(0) += record.quantity;
             }
         }
     }

@@ -3,7 +3,7 @@
 use trompe_engine::Scheduler;
 
 use crate::compile::{Lane, View};
-use crate::cycles::{Cost, Model, cost_of, micro_cost};
+use crate::cycles::{Cost, Model, cost_of, micro_cost, path_of};
 use crate::error::{Fault, Hazard};
 use crate::exec::{self, Context, Limits, MicroCount, MicroRun, footprint, plan};
 use crate::memory::{Bank, Region};
@@ -391,6 +391,10 @@ impl Core {
             return Ok(cost_of(task, None, &shared.profile, &limits));
         }
         let footprint = footprint(task, &self.vectors[sub], &limits)?;
+        if let Some(path) = path_of(task.op) {
+            let read: u64 = footprint.iter().filter(|region| !region.write).map(Region::bytes).sum();
+            *self.moved.entry(path).or_insert(0) += read;
+        }
         let turns = plan(task, &self.vectors[sub])?;
         if !shared.options.timing_only {
             let size = turns.map_or(4, |turns| 256 / turns.lanes);

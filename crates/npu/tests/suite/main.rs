@@ -6,3 +6,4 @@ mod errors;
 mod kernels;
 mod published;
 mod support;
+mod vector_ops;
