@@ -25,6 +25,7 @@ mod cycles;
 mod device;
 mod element;
 mod error;
+pub mod estimator;
 mod exec;
 pub mod kernels;
 mod memory;
