@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use trompe_session::{HostChoice, StepChoice};
+use trompe_session::{HostChoice, RankChoice, StepChoice};
 
 /// Predicts what a deep-learning training job will do on a GPU cluster, without any GPU.
 #[derive(Debug, Parser)]
@@ -36,6 +36,7 @@ const RUN_EXAMPLES: &str = "\
 Examples:
   trompe run -- python train.py --batch 8
   trompe run --cluster a100-80 --out a100 -- python train.py
+  trompe run --cluster dgx-h100:4 -- torchrun --nproc-per-node 8 train.py
   trompe run --host scale=0.6 --steps skip=3 -- ./train.sh
 
 The job's output folder then holds report.html, report.json, timeline.json (for Perfetto), job.trace and workers/.
@@ -57,6 +58,10 @@ pub(crate) struct RunArguments {
     /// range NAME is a step); found without help when not given.
     #[arg(long, value_name = "STEPS", default_value = "auto", hide_default_value = true)]
     pub(crate) steps: StepChoice,
+    /// Which ranks of a distributed job run here: auto (the first and the last), all, or numbers such as 0,5,8-11. The
+    /// others are answered for and taken to do the same as the nearest one below that runs.
+    #[arg(long, value_name = "RANKS", default_value = "auto", hide_default_value = true)]
+    pub(crate) ranks: RankChoice,
     /// Record device calls only, not the framework operators and shapes around them.
     #[arg(long)]
     pub(crate) no_record_ops: bool,

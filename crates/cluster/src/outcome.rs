@@ -15,9 +15,9 @@ use crate::timeline;
 pub struct Outcome {
     /// Mean time of the used steps of the slowest rank.
     pub step: Duration,
-    /// Index of the slowest rank; its step is what `step`, `steps` of that rank and the breakdown describe.
+    /// Row of the slowest rank in [`Self::ranks`]; its step is what `step`, `steps` of that rank and the breakdown describe.
     pub slowest: usize,
-    /// Every rank in order.
+    /// Every rank that was replayed, in order: those that ran, or all when none did.
     pub ranks: Vec<RankOutcome>,
     /// Launches of each operation during the used steps, by template: see [`OperationUse`].
     pub operations: Vec<Vec<OperationUse>>,
@@ -181,7 +181,7 @@ fn rank_outcome(plan: &Plan, rank: usize, state: &mut RankState) -> RankOutcome 
         exposed: Duration::from_picos(count.exposed),
     });
     RankOutcome {
-        rank: Rank(rank as u32),
+        rank: plan.ranks[rank].rank,
         step: Duration::from_picos(used.time.as_picos() / used_count as u64),
         warmup: template.warmup,
         used,

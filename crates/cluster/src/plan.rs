@@ -24,12 +24,16 @@ pub(crate) const LONGEST: u64 = u64::MAX / 2;
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) templates: Vec<TemplatePlan>,
+    /// The ranks that are replayed, ascending.
     pub(crate) ranks: Vec<RankPlan>,
+    /// By rank of the job: whether it is replayed.
+    replayed: Vec<bool>,
 }
 
 /// What one rank does, and with whom.
 #[derive(Debug)]
 pub(crate) struct RankPlan {
+    pub(crate) rank: Rank,
     pub(crate) template: usize,
     /// Row of the job's communicators, by slot.
     pub(crate) communicators: Vec<usize>,
@@ -168,10 +172,14 @@ impl Plan {
             let prices = prices.templates.get(index).map_or(&[][..], Vec::as_slice);
             templates.push(Compiler::new(index, template, options).compile(prices)?);
         }
+        // A rank that did not run is a copy of one that did: it comes to every collective when that one does.
+        let all = trace.ranks.iter().all(|rank| !rank.emulated);
+        let replayed: Vec<bool> = trace.ranks.iter().map(|rank| all || rank.emulated).collect();
         let ranks = (0..trace.ranks.len())
+            .filter(|&rank| replayed[rank])
             .map(|rank| rank_plan(trace, &templates, rank))
             .collect::<Result<_, _>>()?;
-        let plan = Self { templates, ranks };
+        let plan = Self { templates, ranks, replayed };
         if plan.longest(options) > u128::from(LONGEST) {
             return Err(SimulationError::TooLong);
         }
@@ -196,6 +204,11 @@ impl Plan {
         };
         let templates: Vec<u128> = self.templates.iter().map(template).collect();
         self.ranks.iter().map(|rank| templates[rank.template]).sum()
+    }
+
+    /// Whether a rank of the job is replayed.
+    pub(crate) fn replays(&self, rank: Rank) -> bool {
+        self.replayed.get(rank.index()).copied().unwrap_or(false)
     }
 
     pub(crate) fn template_of(&self, rank: usize) -> &TemplatePlan {
@@ -230,7 +243,12 @@ fn rank_plan(trace: &JobTrace, templates: &[TemplatePlan], rank: usize) -> Resul
         };
         places[slot as usize] = place as u32;
     }
-    Ok(RankPlan { template: instance.template, communicators: instance.communicators.clone(), places })
+    Ok(RankPlan {
+        rank: id,
+        template: instance.template,
+        communicators: instance.communicators.clone(),
+        places,
+    })
 }
 
 /// Compiles one template.

@@ -78,12 +78,12 @@ impl State<'_> {
         let meeting = self.rendezvous.meetings.entry(key);
         let meeting = meeting.or_insert_with(|| Meeting { call: call.clone(), streams: Vec::new() });
         if let Some(&other) = meeting.streams.first() {
-            let first = self.streams[other as usize].rank;
-            check_match(key, (first, &meeting.call), (rank, call))?;
+            let first = self.plan.ranks[self.streams[other as usize].rank as usize].rank;
+            check_match(key, (first, &meeting.call), (instance.rank, call))?;
         }
         meeting.streams.push(stream);
         let members = &self.trace.communicators[communicator].members;
-        let present = |member: &&Rank| member.index() < self.plan.ranks.len();
+        let present = |member: &&Rank| self.plan.replays(**member);
         let needed = match ends {
             Some((source, destination)) if source != destination => [source, destination]
                 .iter()
@@ -165,18 +165,19 @@ impl State<'_> {
     /// Who waits for what, when nothing can happen any more.
     pub(crate) fn waiting(&self) -> Vec<String> {
         let meeting = |(key, meeting): (&Key, &Meeting)| {
+            let rank = |stream: u32| self.plan.ranks[self.streams[stream as usize].rank as usize].rank.0;
             let ranks = |streams: &[u32]| {
-                let ranks: Vec<u32> =
-                    streams.iter().map(|&stream| self.streams[stream as usize].rank).collect();
+                let ranks: Vec<u32> = streams.iter().map(|&stream| rank(stream)).collect();
                 shorten(&ranks)
             };
             let members = &self.trace.communicators[key.communicator].members;
-            let arrived: Vec<u32> = meeting.streams.iter().map(|&s| self.streams[s as usize].rank).collect();
+            let arrived: Vec<u32> = meeting.streams.iter().map(|&stream| rank(stream)).collect();
             let missing: Vec<u32> = match key.ends {
                 Some((a, b)) => {
-                    [a, b].iter().filter_map(|&e| members.get(e as usize)).map(|rank| rank.0).collect()
+                    let ends = [a, b].into_iter().filter_map(|end| members.get(end as usize));
+                    ends.filter(|rank| self.plan.replays(**rank)).map(|rank| rank.0).collect()
                 }
-                None => members.iter().map(|rank| rank.0).collect(),
+                None => members.iter().filter(|rank| self.plan.replays(**rank)).map(|rank| rank.0).collect(),
             };
             let missing: Vec<u32> = missing.into_iter().filter(|rank| !arrived.contains(rank)).collect();
             format!(
@@ -193,7 +194,7 @@ impl State<'_> {
 }
 
 /// Checks that two ranks call the same operation.
-fn check_match(key: Key, first: (u32, &CallPlan), second: (u32, &CallPlan)) -> Result<(), SimulationError> {
+fn check_match(key: Key, first: (Rank, &CallPlan), second: (Rank, &CallPlan)) -> Result<(), SimulationError> {
     use CollectiveKind::{AllGather, AllReduce, Broadcast, Recv, Reduce, ReduceScatter, Send};
     let (a, b) = (&first.1.call, &second.1.call);
     let same_kind = match (a.kind, b.kind) {
@@ -207,9 +208,9 @@ fn check_match(key: Key, first: (u32, &CallPlan), second: (u32, &CallPlan)) -> R
     Err(SimulationError::Mismatch {
         communicator: key.communicator,
         sequence: key.number,
-        first: Rank(first.0),
+        first: first.0,
         first_call: describe(first.1),
-        second: Rank(second.0),
+        second: second.0,
         second_call: describe(second.1),
     })
 }

@@ -27,7 +27,9 @@ pub(crate) fn build(trace: &JobTrace, plan: &Plan, recorder: &Recorder) -> Timel
             }
             None => (0, "waits for the device".to_owned()),
         };
-        let track = writer.track((span.rank, TrackKind::Host, thread), || format!("thread {thread}"));
+        let track = writer.track((plan.ranks[span.rank as usize].rank.0, TrackKind::Host, thread), || {
+            format!("thread {thread}")
+        });
         let name = writer.builder.name(&text);
         writer.push(track, Span { name, ..self::span(span.time, span.row) });
     }
@@ -47,7 +49,8 @@ pub(crate) fn build(trace: &JobTrace, plan: &Plan, recorder: &Recorder) -> Timel
             }
         };
         let id = compiled.streams[span.stream as usize].id.0;
-        let track = writer.track((span.rank, TrackKind::Stream, id), || format!("stream {id}"));
+        let track = writer
+            .track((plan.ranks[span.rank as usize].rank.0, TrackKind::Stream, id), || format!("stream {id}"));
         let name = writer.builder.name(&text);
         writer.push(track, Span { name, kind: Some(kind), ..self::span(span.time, Some(span.row)) });
     }

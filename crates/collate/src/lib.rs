@@ -147,8 +147,8 @@ fn process<'a>(
         calls,
         ending: if names.ended { Ending::Orderly } else { Ending::Cut },
     };
-    let rank = ranks::environment(names, "RANK").unwrap_or(0);
-    let world = ranks::environment(names, "WORLD_SIZE").unwrap_or(1);
+    let rank = ranks::place(names, "TROMPE_RANK", "RANK").unwrap_or(0);
+    let world = ranks::place(names, "TROMPE_WORLD_SIZE", "WORLD_SIZE").unwrap_or(1);
     (ranks::Process { rank, world, template, slots }, notes)
 }
 

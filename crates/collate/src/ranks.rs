@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use trompe_base::Rank;
+use trompe_base::{Rank, RankPattern};
 use trompe_trace::job::{Communicator, HostEvent, Note, RankInstance, RankTemplate, Severity};
 use trompe_trace::reader::Names;
 
@@ -26,6 +26,11 @@ pub(crate) struct Process {
 pub(crate) fn environment(names: &Names<'_>, variable: &str) -> Option<u32> {
     let value: Value = serde_json::from_str(names.meta.get("environment")?).ok()?;
     value.get(variable)?.as_str()?.parse().ok()
+}
+
+/// A number that the launcher of the run told under its own name, or else under the usual one.
+pub(crate) fn place(names: &Names<'_>, own: &str, usual: &str) -> Option<u32> {
+    environment(names, own).or_else(|| environment(names, usual))
 }
 
 /// The parts of a job trace that ranks make up.
@@ -75,6 +80,8 @@ fn communicators(processes: &[Process], world: u32, folded: &mut Folded) -> BTre
         rows.entry(slot.identity).or_insert_with(|| {
             let members = if !slot.members.is_empty() {
                 slot.members.iter().map(|rank| Rank(*rank)).collect()
+            } else if slot.size == 1 {
+                processes.iter().filter(|p| p.slots.contains(slot)).take(1).map(|p| Rank(p.rank)).collect()
             } else if slot.size == world {
                 (0..world).map(Rank).collect()
             } else {
@@ -105,30 +112,90 @@ fn seen_members(processes: &[Process], wanted: &RawCommunicator, folded: &mut Fo
     members.into_iter().map(|(_, rank)| Rank(rank)).collect()
 }
 
-/// Ranks that did not run are taken to be equal to the nearest one below that did, as long as all communicators span
-/// the whole job; otherwise they are left out and named.
+/// Ranks that did not run are taken to be equal to the nearest one below that did (or else the first). Their
+/// communicators are those of that one, moved to where they are.
 fn fill_absent(world: u32, present: &BTreeMap<u32, usize>, folded: &mut Folded) {
     let absent = world as usize - present.len();
     if absent == 0 {
         return;
     }
-    let whole = folded.communicators.iter().all(|c| c.members.len() == world as usize);
-    let text = format!("{absent} of {world} ranks were not emulated");
-    let severity = if whole { Severity::Info } else { Severity::Warning };
-    let hint = if whole { "they are assumed to be equal to ranks that were" } else { "they are left out" };
-    folded.notes.push(Note { severity, text, hint: Some(hint.to_owned()) });
-    if !whole {
-        return;
-    }
     let ran = std::mem::take(&mut folded.ranks);
+    let mut moved = Moved::new(&ran, folded);
+    let mut unplaced = 0;
     let first = present.keys().next().copied().unwrap_or(0);
-    folded.ranks = (0..world)
-        .map(|rank| {
-            let nearest = present.range(..=rank).next_back().map_or(present[&first], |(_, row)| *row);
-            let emulated = present.contains_key(&rank);
-            RankInstance { emulated, ..ran[nearest].clone() }
-        })
-        .collect();
+    let mut ranks = Vec::with_capacity(world as usize);
+    for rank in 0..world {
+        if let Some(row) = present.get(&rank) {
+            ranks.push(ran[*row].clone());
+            continue;
+        }
+        let row = present.range(..=rank).next_back().map_or(present[&first], |(_, row)| *row);
+        let mut instance = RankInstance { emulated: false, ..ran[row].clone() };
+        match moved.place(Rank(rank), &ran[row], folded) {
+            Some(communicators) => instance.communicators = communicators,
+            None => unplaced += 1,
+        }
+        ranks.push(instance);
+    }
+    folded.ranks = ranks;
+    let text = format!("{absent} of {world} ranks did not run");
+    let hint = "they are assumed to do the same as the nearest one below that ran".to_owned();
+    folded.notes.push(Note { severity: Severity::Info, text, hint: Some(hint) });
+    if unplaced > 0 {
+        let text = format!("the groups of {unplaced} ranks that did not run are not known");
+        let hint = "let ranks of every kind run, with `--ranks`".to_owned();
+        folded.notes.push(Note { severity: Severity::Warning, text, hint: Some(hint) });
+    }
+}
+
+/// Communicators by what they are: who is in them, and which of several with these members it is.
+struct Moved {
+    rows: BTreeMap<(Vec<Rank>, usize), usize>,
+    /// By row: the shape of the members.
+    patterns: BTreeMap<usize, Option<RankPattern>>,
+}
+
+impl Moved {
+    fn new(ran: &[RankInstance], folded: &Folded) -> Self {
+        let mut found = Self { rows: BTreeMap::new(), patterns: BTreeMap::new() };
+        for instance in ran {
+            let mut seen: BTreeMap<&[Rank], usize> = BTreeMap::new();
+            for row in &instance.communicators {
+                let members = &folded.communicators[*row].members;
+                let nth = seen.entry(members).or_default();
+                found.rows.entry((members.clone(), *nth)).or_insert(*row);
+                *nth += 1;
+                found.patterns.entry(*row).or_insert_with(|| {
+                    let ranks: Vec<u32> = members.iter().map(|rank| rank.0).collect();
+                    RankPattern::of(&ranks)
+                });
+            }
+        }
+        found
+    }
+
+    /// The communicators of an absent rank that does what `example` does.
+    fn place(&mut self, rank: Rank, example: &RankInstance, folded: &mut Folded) -> Option<Vec<usize>> {
+        let mut seen: BTreeMap<Vec<Rank>, usize> = BTreeMap::new();
+        let mut found = Vec::with_capacity(example.communicators.len());
+        for row in &example.communicators {
+            let known = &folded.communicators[*row].members;
+            let members = if known.binary_search(&rank).is_ok() {
+                known.clone()
+            } else {
+                self.patterns.get(row)?.as_ref()?.containing(rank)?.members()
+            };
+            let nth = seen.entry(members.clone()).or_default();
+            let next = folded.communicators.len();
+            let row = *self.rows.entry((members.clone(), *nth)).or_insert(next);
+            if row == next {
+                folded.communicators.push(Communicator { members, purpose: None });
+            }
+            *nth += 1;
+            found.push(row);
+        }
+        Some(found)
+    }
 }
 
 /// Whether two ranks do the same; host times, which never repeat exactly, do not count.

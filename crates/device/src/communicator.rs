@@ -5,6 +5,7 @@
 //! identity with the number of the split and its colour).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use trompe_base::DeviceIndex;
 
@@ -23,6 +24,8 @@ pub struct Communicator {
     pub rank: u32,
     /// The device it works on.
     pub device: DeviceIndex,
+    /// Global ranks of the members in their order; empty when not known.
+    pub members: Arc<[u32]>,
     /// Collective calls so far.
     sequence: u64,
     /// Sends to and receives from each peer so far.
@@ -41,7 +44,7 @@ pub enum Transfer {
 }
 
 /// What is known when a communicator is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
     /// Equal on all members.
     pub identity: u64,
@@ -51,6 +54,8 @@ pub struct Membership {
     pub rank: u32,
     /// The device it works on.
     pub device: DeviceIndex,
+    /// Global ranks of the members in their order; empty when not known.
+    pub members: Arc<[u32]>,
 }
 
 /// Communicators by handle.
@@ -87,7 +92,7 @@ impl Communicators {
 
     /// Makes a communicator and returns its handle.
     pub fn create(&mut self, membership: Membership) -> u64 {
-        let Membership { identity, size, rank, device } = membership;
+        let Membership { identity, size, rank, device, members } = membership;
         let id = self.next;
         self.next += 1;
         self.table
@@ -97,6 +102,7 @@ impl Communicators {
                 size,
                 rank,
                 device,
+                members,
                 sequence: 0,
                 transfers: BTreeMap::new(),
                 derived: 0,
@@ -194,7 +200,7 @@ mod tests {
 
     fn member(communicators: &mut Communicators, rank: u32) -> u64 {
         let device = DeviceIndex(0);
-        communicators.create(Membership { identity: 7, size: 4, rank, device })
+        communicators.create(Membership { identity: 7, size: 4, rank, device, members: [].into() })
     }
 
     #[test]

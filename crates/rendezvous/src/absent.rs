@@ -88,8 +88,16 @@ pub(crate) fn unique_id(key: &[u8], members: Option<&[u8]>) -> Vec<u8> {
     UniqueId::new(key, members).to_bytes().to_vec()
 }
 
+/// Whether a key is of the messages that trompe's own hook exchanges between existing ranks, which know who exists.
+pub(crate) fn is_own(key: &[u8]) -> bool {
+    key.starts_with(b"/trompe/")
+}
+
 /// The key that the stand-in of an absent rank uses where `key` names that rank: its last number, replaced.
 pub(crate) fn mirrored(ranks: &Ranks, key: &[u8]) -> Option<Vec<u8>> {
+    if is_own(key) {
+        return None;
+    }
     let end = key.iter().rposition(u8::is_ascii_digit)? + 1;
     let begin = key[..end].iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |at| at + 1);
     let rank = std::str::from_utf8(&key[begin..end]).ok()?.parse().ok()?;
@@ -135,6 +143,7 @@ mod tests {
         check("/addr/100", None);
         check("/addr", None);
         check("7", Some("5"));
+        check("/trompe/objects/0/7", None);
     }
 
     #[test]

@@ -199,7 +199,7 @@ impl Store {
             match wait {
                 Wait::Keys(keys) => {
                     for key in keys {
-                        if !self.is_ready(&key) {
+                        if !self.is_ready(&key) && !absent::is_own(&key) {
                             self.assumed.push(key.clone());
                             self.values.insert(key.clone(), absent::unique_id(&key, None));
                         }

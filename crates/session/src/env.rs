@@ -50,14 +50,27 @@ registry! {
     LD_LIBRARY_PATH = "LD_LIBRARY_PATH", Both, "trompe puts the folder of its CUDA libraries in front";
     /// Libraries loaded before all others.
     LD_PRELOAD = "LD_PRELOAD", Both, "trompe puts its preloaded library in front";
+    /// Rank in the node.
+    LOCAL_RANK = "LOCAL_RANK", Both, "a rank's place in its node, as `torchrun` sets it";
+    /// Ranks per node.
+    LOCAL_WORLD_SIZE = "LOCAL_WORLD_SIZE", Both, "ranks of a node, as `torchrun` sets it";
     /// Colours off.
     NO_COLOR = "NO_COLOR", User, "any value: no colours";
+    /// Threads of a process.
+    OMP_NUM_THREADS = "OMP_NUM_THREADS", Both,
+        "processor threads per rank; 1 when several ranks share a node and you did not set it, as with `torchrun`";
     /// Search path of programs.
     PATH = "PATH", Both, "where the command is looked for; trompe puts a folder with its `nvidia-smi` in front";
     /// Search path of Python modules.
     PYTHONPATH = "PYTHONPATH", Both, "trompe puts the folder of its Python hook in front";
+    /// Rank of the process.
+    RANK = "RANK", Both,
+        "together with `WORLD_SIZE`, for a command without a launcher: it is this rank of a distributed job";
     /// Kind of terminal.
     TERM = "TERM", User, "`dumb`: no colours";
+    /// Folder of messages.
+    TROMPE_BOARD = "TROMPE_BOARD", Trompe,
+        "folder through which the ranks that run exchange small contents of collectives";
     /// Pretended node.
     TROMPE_CONFIG = "TROMPE_CONFIG", Trompe, "JSON file that describes the pretended node to the preloaded library";
     /// Kernel database.
@@ -69,12 +82,23 @@ registry! {
     /// Verbosity of the preloaded library.
     TROMPE_LOG = "TROMPE_LOG", User,
         "how much the preloaded library says on stderr: 0 errors, 1 warnings (default), 2 notes, 3 every call";
+    /// Rank of the process.
+    TROMPE_RANK = "TROMPE_RANK", Trompe, "the rank that a process of a distributed job is";
+    /// Ranks that exist.
+    TROMPE_RANKS = "TROMPE_RANKS", Trompe,
+        "the ranks of a distributed job that run, with commas between; the others are answered for";
     /// Whether operators are recorded.
     TROMPE_RECORD_OPS = "TROMPE_RECORD_OPS", Trompe,
         "`0`: framework operators and their shapes are not recorded (`--no-record-ops`)";
+    /// Address of the store.
+    TROMPE_STORE = "TROMPE_STORE", Trompe, "address of the store through which the ranks find each other";
     /// Folder of the worker traces.
     TROMPE_TRACE_DIR = "TROMPE_TRACE_DIR", Trompe,
         "folder into which each process of the job writes its trace; absent: nothing is recorded";
+    /// Ranks of the job.
+    WORLD_SIZE = "WORLD_SIZE", Both, "number of ranks of a distributed job; see `RANK`";
+    /// Ranks of the job.
+    TROMPE_WORLD_SIZE = "TROMPE_WORLD_SIZE", Trompe, "number of ranks of a distributed job";
     /// Base of the cache folder.
     XDG_CACHE_HOME = "XDG_CACHE_HOME", User, "the cache is `$XDG_CACHE_HOME/trompe`";
 }

@@ -23,6 +23,46 @@ pub enum SessionError {
         /// What is wrong.
         reason: String,
     },
+    /// The arguments of a launcher make no sense.
+    #[error("cannot start the ranks of the job: {reason}")]
+    BadLaunch {
+        /// What is wrong.
+        reason: String,
+    },
+    /// The cluster has too few devices for the job.
+    #[error(
+        "the job has {size} ranks, {per_node} per node, but the cluster `{cluster}` has {devices} devices, \
+         {devices_per_node} per node"
+    )]
+    WorldTooLarge {
+        /// Ranks of the job.
+        size: u32,
+        /// Ranks per node.
+        per_node: u32,
+        /// The cluster as the user named it.
+        cluster: String,
+        /// Devices of the cluster.
+        devices: u32,
+        /// Devices of a node.
+        devices_per_node: u32,
+    },
+    /// A rank that was chosen does not exist.
+    #[error("there is no rank {rank}: the job has {size} ranks, numbered from 0")]
+    NoSuchRank {
+        /// The rank.
+        rank: u32,
+        /// Ranks of the job.
+        size: u32,
+    },
+    /// Ranks were chosen for a command that has none.
+    #[error("the command starts one process, so `--ranks` has nothing to choose from")]
+    NoRanks,
+    /// The store cannot be started.
+    #[error("cannot start the store through which the ranks find each other: {source}")]
+    NoStore {
+        /// Why.
+        source: io::Error,
+    },
     /// There is no Python interpreter.
     #[error("no Python interpreter found for `{command}`: {reason}")]
     NoPython {
@@ -177,6 +217,23 @@ impl SessionError {
                  `trompe run -- /path/to/python train.py`"
                     .to_owned()
             }
+            Self::BadLaunch { .. } => "write the launcher and its arguments as on the cluster: \
+                 `trompe run --cluster dgx-h100:4 -- torchrun --nproc-per-node 8 train.py`"
+                .to_owned(),
+            Self::WorldTooLarge { size, per_node, cluster, .. } => {
+                let name = cluster.split(':').next().unwrap_or(cluster);
+                format!(
+                    "choose a cluster with at least {size} devices (`--cluster {name}:NODES`), or start fewer \
+                     ranks (at most {per_node} on a node of {per_node} devices)"
+                )
+            }
+            Self::NoSuchRank { .. } => "choose ranks that exist, or `--ranks auto`".to_owned(),
+            Self::NoRanks => {
+                "start the job with a launcher (`torchrun --nproc-per-node 8 train.py`), or set RANK and \
+                 WORLD_SIZE"
+                    .to_owned()
+            }
+            Self::NoStore { .. } => "a free TCP port on 127.0.0.1 is needed".to_owned(),
             Self::BadPython { .. } => "`trompe doctor --python PATH` shows what it answers".to_owned(),
             Self::NoTorch { .. } => format!("activate the environment of the job, or {WHEEL}"),
             Self::TorchWithoutCuda { .. } => WHEEL.to_owned(),

@@ -8,7 +8,8 @@
 //! of a report, and is not linked into the job's processes.
 //!
 //! Order of a run, each step one module: [`python`] looks at the job's interpreter, [`install`] finds our libraries,
-//! [`output`] takes the output folder, [`kernels`] provides the kernel database, [`launch`] runs the command, and
+//! [`output`] takes the output folder, [`kernels`] provides the kernel database, [`launch`] runs the command (for a
+//! distributed job, [`world`] says which ranks), and
 //! what follows is the same for a run and for a kept trace.
 
 pub mod cache;
@@ -37,6 +38,7 @@ pub mod run;
 mod run_facts;
 pub mod simulate;
 pub mod traces;
+pub mod world;
 
 pub use collating::{BadStepChoice, StepChoice};
 pub use error::SessionError;
@@ -44,3 +46,4 @@ pub use host_model::HostChoice;
 pub use predict::{Choices, Prediction, predict};
 pub use progress::{Progress, Silent, Stage};
 pub use run_facts::RunFacts;
+pub use world::{BadRankChoice, RankChoice};

@@ -14,12 +14,13 @@ mod software;
 mod steps;
 mod verdict;
 
-use trompe_base::Duration;
-use trompe_cluster::{AlphaBeta, Options, Outcome};
+use trompe_base::{Duration, Rank};
+use trompe_cluster::{AlphaBeta, CollectiveCall, CollectiveModel, Options, Outcome, Price};
 use trompe_estimate::{KernelEstimator, Physics};
 use trompe_hardware::{ClusterSheet, LinkSheet};
 use trompe_results::{HostMode, HostModel, Job, Report, SCHEMA_VERSION, Timeline};
 use trompe_trace::job::{JobTrace, RankTemplate, StepSource};
+use trompe_trace::record::CollectiveKind;
 
 use crate::SessionError;
 use crate::host_model::{self, HostChoice};
@@ -117,7 +118,7 @@ pub(crate) struct Simulation<'a> {
     choices: &'a Choices,
     priced: Vec<Vec<pricing::Priced>>,
     prices: trompe_cluster::Prices,
-    collectives: AlphaBeta,
+    collectives: Links,
     options: Options,
 }
 
@@ -139,7 +140,7 @@ impl<'a> Simulation<'a> {
             timeline: Some((warmup, choices.timeline_steps)),
             ..Options::default()
         };
-        let collectives = collectives(cluster);
+        let collectives = Links::of(cluster);
         Self { job, cluster, choices, priced, prices, collectives, options }
     }
 
@@ -150,7 +151,7 @@ impl<'a> Simulation<'a> {
 
     /// The template of the slowest rank.
     fn template(&self, outcome: &Outcome) -> &'a RankTemplate {
-        &self.job.templates[self.job.ranks[outcome.slowest].template]
+        &self.job.templates[self.job.ranks[outcome.slowest_rank().rank.index()].template]
     }
 
     /// Whether the run has steps at all; a run that was cut before its first step has only a whole.
@@ -181,8 +182,8 @@ impl<'a> Simulation<'a> {
         let mean = steps::Mean::of(rank);
         let table = kernels::Table {
             template,
-            priced: &self.priced[self.job.ranks[outcome.slowest].template],
-            uses: &outcome.operations[self.job.ranks[outcome.slowest].template],
+            priced: &self.priced[self.job.ranks[outcome.slowest_rank().rank.index()].template],
+            uses: &outcome.operations[self.job.ranks[outcome.slowest_rank().rank.index()].template],
             steps: rank.used_count,
         };
         report.steps = steps::steps(template, rank);
@@ -228,12 +229,29 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Prices of collectives from the slowest link between the ranks. Worlds of one rank never ask.
-fn collectives(cluster: &ClusterSheet) -> AlphaBeta {
-    let node = &cluster.node;
-    let of = |link: &LinkSheet| AlphaBeta { alpha: link.latency, bytes_per_second: link.bandwidth.0 };
-    match cluster.node_count {
-        0 | 1 => of(&node.peer),
-        _ => of(&node.nic),
+/// Prices of collectives from the slowest link between their members.
+struct Links {
+    per_node: u32,
+    inside: AlphaBeta,
+    between: AlphaBeta,
+}
+
+impl Links {
+    fn of(cluster: &ClusterSheet) -> Self {
+        let node = &cluster.node;
+        let of = |link: &LinkSheet| AlphaBeta { alpha: link.latency, bytes_per_second: link.bandwidth.0 };
+        Self { per_node: node.device_count.max(1), inside: of(&node.peer), between: of(&node.nic) }
+    }
+}
+
+impl CollectiveModel for Links {
+    fn price(&self, call: &CollectiveCall<'_>) -> Price {
+        let node = |rank: Rank| rank.0 / self.per_node;
+        let end = |place: u32| call.members.get(place as usize).copied().map(node);
+        let inside = match call.kind {
+            CollectiveKind::Send | CollectiveKind::Recv => end(call.ends.0) == end(call.ends.1),
+            _ => call.members.windows(2).all(|pair| node(pair[0]) == node(pair[1])),
+        };
+        if inside { self.inside.price(call) } else { self.between.price(call) }
     }
 }

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use trompe_hardware::SoftwareVersions;
 use trompe_results::Severity;
 
+pub(crate) use command::is_python;
 pub use command::{Found, How, find, which};
 pub use probe::probe;
 

@@ -1,5 +1,7 @@
 //! A job under emulation, from its command line to its report.
 
+mod workers;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -10,9 +12,11 @@ use crate::clock::Stopwatch;
 use crate::launch::{Emulation, Ended};
 use crate::output::{Existing, Layout, OutputFolder};
 use crate::python::{Advice, How};
+use crate::run::workers::Workers;
 use crate::{
-    Choices, HostChoice, Prediction, Progress, RunFacts, SessionError, Stage, StepChoice, cache, collating,
-    disk, env, hook, install, kernels, launch, machine, predict, programs, python, simulate,
+    Choices, HostChoice, Prediction, Progress, RankChoice, RunFacts, SessionError, Stage, StepChoice, cache,
+    collating, disk, env, hook, install, kernels, launch, machine, predict, programs, python, simulate,
+    world,
 };
 
 /// What to run.
@@ -32,6 +36,8 @@ pub struct Request {
     pub steps: StepChoice,
     /// Whether framework operators and their shapes are recorded.
     pub record_operators: bool,
+    /// Which ranks of a distributed job run.
+    pub ranks: RankChoice,
 }
 
 /// What came of a command that was started. What went wrong after it does not hide what went right.
@@ -52,7 +58,7 @@ pub struct Finished {
 /// Everything that is known before the command starts.
 struct Prepared {
     cluster: ClusterSheet,
-    program: PathBuf,
+    workers: Workers,
     folder: OutputFolder,
     emulation: Emulation,
     advice: Vec<Advice>,
@@ -65,7 +71,7 @@ struct Prepared {
 pub fn run(request: &Request, progress: &mut dyn Progress) -> Result<Finished, SessionError> {
     let prepared = prepare(request, progress)?;
     progress.stage(Stage::Running);
-    let ended = launch::run(&prepared.program, &request.command, &prepared.emulation)?;
+    let ended = launch::run(&prepared.workers.list, &prepared.emulation)?;
     let layout = prepared.folder.layout();
     let mut finished = Finished {
         exit_code: ended.exit_code(),
@@ -85,7 +91,8 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
     let cluster = resolve(&request.cluster)?;
     let mut advice = Vec::new();
     let path = env::get(env::PATH).unwrap_or_default();
-    let found = python::find(&request.command, &path)?;
+    let launch = world::read(&request.command, &cluster)?;
+    let found = python::find(&launch.command, &path)?;
     let torch = torch_of(&found, &mut advice)?;
     let libraries = install::find()?;
     let folder = OutputFolder::take(&request.out, request.existing)?;
@@ -121,6 +128,7 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
     let config = layout.workers.join("node.json");
     disk::write(&config, node.to_json().as_bytes())?;
     let programs = programs::write(&layout.workers.join("bin"), &node)?;
+    let workers = Workers::prepare(&launch, &found, &request.ranks, &layout.workers.join("board"))?;
     for found in &advice {
         progress.note(&found.text);
     }
@@ -133,7 +141,7 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
         kernel_db: kernels.path,
         record_operators: request.record_operators,
     };
-    Ok(Prepared { cluster, program: found.program, folder, emulation, advice })
+    Ok(Prepared { cluster, workers, folder, emulation, advice })
 }
 
 /// That the environment hides every device from the job.
@@ -236,7 +244,13 @@ fn facts(request: &Request, prepared: &Prepared, ended: Ended) -> RunFacts {
         capability: (device.compute.capability_major, device.compute.capability_minor),
         processor: machine::processor(),
         system: machine::system(),
-        notes: prepared.advice.iter().map(note).chain(busy(machine::load(), request)).collect(),
+        notes: prepared
+            .advice
+            .iter()
+            .map(note)
+            .chain(busy(machine::load(), request))
+            .chain(prepared.workers.notes(&ended))
+            .collect(),
         samples_per_step: request.choices.samples_per_step,
         tokens_per_step: request.choices.tokens_per_step,
         host: request.choices.host.to_string(),

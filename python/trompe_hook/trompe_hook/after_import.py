@@ -9,7 +9,7 @@ succeeded, because libraries also *ask* for `torch` without importing it
 import sys
 
 
-class _AfterImport:
+class AfterImport:
     """A meta-path finder for one module name."""
 
     def __init__(self, name, on_success, on_failure, on_missing):
@@ -74,4 +74,4 @@ def install():
 
         advice.on_missing_torch()
 
-    sys.meta_path.insert(0, _AfterImport("torch", on_success, on_failure, on_missing))
+    sys.meta_path.insert(0, AfterImport("torch", on_success, on_failure, on_missing))

@@ -40,6 +40,9 @@ _NAMES = (
     "NODE_RANK",
     "GROUP_RANK",
     "RANK",
+    "TROMPE_RANK",
+    "TROMPE_RANKS",
+    "TROMPE_WORLD_SIZE",
     "WORLD_SIZE",
 )
 

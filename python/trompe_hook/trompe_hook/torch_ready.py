@@ -5,7 +5,8 @@
 3. When PyTorch initialises CUDA, the observer starts handing over operators and
    events of the caching allocator.
 4. Marks of the script (NVTX) are handed over (`marks`).
-5. At exit, PyTorch's own memory statistics are recorded (`facts`).
+5. In a rank of a distributed job, what absent ranks would say is answered (`ranks`).
+6. At exit, PyTorch's own memory statistics are recorded (`facts`).
 
 Each step stands alone: one that fails is named in a note and the next is done.
 """
@@ -14,7 +15,7 @@ import atexit
 import os
 import time
 
-from . import advice, facts, library, marks, observer
+from . import advice, facts, library, marks, observer, ranks
 
 
 def on_import(torch):
@@ -24,6 +25,7 @@ def on_import(torch):
         return
     target = library.find()
     if target is not None:
+        _attempt("answering for absent ranks", ranks.install)
         _Process(torch, target).attach()
 
 

@@ -18,6 +18,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         existing: arguments.existing.into(),
         steps: arguments.steps,
         record_operators: !arguments.no_record_ops,
+        ranks: arguments.ranks,
     };
     let mut progress = Shown::new();
     let finished = run::run(&request, &mut progress)?;

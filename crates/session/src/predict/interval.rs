@@ -60,7 +60,7 @@ pub(super) fn step_time(simulation: &Simulation<'_>, outcome: &Outcome) -> Resul
 
 /// What remains of the widest change when families err independently, to the low and to the high side.
 fn narrowing(simulation: &Simulation<'_>, outcome: &Outcome) -> (f64, f64) {
-    let template = simulation.job.ranks[outcome.slowest].template;
+    let template = simulation.job.ranks[outcome.slowest_rank().rank.index()].template;
     let mut families = BTreeMap::<&str, (f64, f64)>::new();
     let operations = &simulation.job.templates[template].operations;
     for ((operation, priced), used) in

@@ -98,7 +98,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// Whether the last part of `path` is `python`, `python3`, `python3.11`, …
-fn is_python(path: &OsStr) -> bool {
+pub(crate) fn is_python(path: &OsStr) -> bool {
     let name = Path::new(path).file_name().and_then(OsStr::to_str).unwrap_or_default();
     name.strip_prefix("python")
         .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))

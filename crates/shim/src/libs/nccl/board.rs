@@ -1,0 +1,321 @@
+//! What small collectives carry, exchanged between the members that exist through files in a folder of the run.
+//!
+//! Members that exist call in the same order, so a communicator's identity and the number of the call name a message.
+//! A member that does not exist has given what its *stand-in* gives: the nearest existing member below, or the first.
+//! Nobody waits for ever: after a while without the others a communicator is given up on, and its contents are made up
+//! as if nobody else existed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use trompe_base::DType;
+use trompe_device::communicator::Communicator;
+
+use super::mirror::{self, Pending, Role};
+use crate::door::Call;
+use crate::environment;
+use crate::libs::libraries;
+
+/// Contents up to this size are exchanged.
+pub(super) const SMALL: u64 = 1 << 20;
+
+/// How long the others are waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+struct Board {
+    folder: PathBuf,
+    own: u32,
+    present: BTreeSet<u32>,
+    world: u32,
+}
+
+fn board() -> Option<&'static Board> {
+    static BOARD: OnceLock<Option<Board>> = OnceLock::new();
+    let made = BOARD.get_or_init(|| {
+        let (folder, own, present, world) = environment::ranks()?;
+        Some(Board { folder, own, present: present.into_iter().collect(), world })
+    });
+    made.as_ref()
+}
+
+/// This process's rank in the job.
+pub(super) fn own_rank() -> Option<u32> {
+    board().map(|board| board.own)
+}
+
+/// Communicators whose other members did not come.
+fn given_up() -> &'static Mutex<BTreeSet<u64>> {
+    static GIVEN_UP: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+    &GIVEN_UP
+}
+
+/// The members of a communicator that exist.
+#[derive(Debug)]
+pub(super) struct Meeting {
+    folder: &'static Path,
+    identity: u64,
+    own: u32,
+    present: Vec<u32>,
+    /// By place: the place of the stand-in, or the place itself where it exists.
+    stand_ins: Vec<u32>,
+}
+
+impl Meeting {
+    /// Who can be met in a communicator; `None` when nobody else exists or the members are not known.
+    pub(super) fn of(communicator: &Communicator) -> Option<Self> {
+        let board = board().filter(|board| board.present.len() > 1)?;
+        let everybody: Vec<u32>;
+        let members = match &*communicator.members {
+            [] if communicator.size == board.world && communicator.rank == board.own => {
+                everybody = (0..board.world).collect();
+                &everybody[..]
+            }
+            members => members,
+        };
+        let places = || members.iter().enumerate().map(|(place, rank)| (place as u32, *rank));
+        let present: Vec<u32> =
+            places().filter(|(_, rank)| board.present.contains(rank)).map(|(place, _)| place).collect();
+        let gone = given_up().lock().unwrap_or_else(PoisonError::into_inner).contains(&communicator.identity);
+        if present.len() < 2 || gone {
+            return None;
+        }
+        let stand_in = |place: u32| {
+            let below = present.iter().rev().find(|other| **other <= place);
+            *below.unwrap_or(&present[0])
+        };
+        let stand_ins = (0..members.len() as u32).map(stand_in).collect();
+        Some(Self {
+            folder: &board.folder,
+            identity: communicator.identity,
+            own: communicator.rank,
+            present,
+            stand_ins,
+        })
+    }
+
+    /// Whether the member at a place exists.
+    pub(super) fn exists(&self, place: u32) -> bool {
+        self.present.contains(&place)
+    }
+
+    /// What each member that exists gives to the call `sequence`, by place.
+    pub(super) fn all(&self, sequence: u64, own: &[u8]) -> Option<Values<'_>> {
+        let name = |sequence: u64, place: u32| format!("c{sequence}-{place}");
+        self.put(&name(sequence, self.own), own)?;
+        let mut values = BTreeMap::new();
+        for place in &self.present {
+            let value = if *place == self.own { own.to_vec() } else { self.take(&name(sequence, *place))? };
+            values.insert(*place, value);
+        }
+        // Everybody has come to this call, so everybody has read what was given to the one before.
+        if let Some(before) = sequence.checked_sub(1) {
+            let _ = std::fs::remove_file(self.path(&name(before, self.own)));
+        }
+        Some(Values { meeting: self, values })
+    }
+
+    /// Leaves a message.
+    pub(super) fn put(&self, name: &str, value: &[u8]) -> Option<()> {
+        let path = self.path(name);
+        let draft = self.path(&format!("draft-{name}-{}", self.own));
+        std::fs::write(&draft, value).ok()?;
+        std::fs::rename(&draft, &path).ok()
+    }
+
+    /// Waits for a message.
+    pub(super) fn take(&self, name: &str) -> Option<Vec<u8>> {
+        let path = self.path(name);
+        let mut waited = Duration::ZERO;
+        let mut pause = Duration::from_micros(20);
+        loop {
+            if let Ok(value) = std::fs::read(&path) {
+                return Some(value);
+            }
+            if waited > PATIENCE {
+                given_up().lock().unwrap_or_else(PoisonError::into_inner).insert(self.identity);
+                return None;
+            }
+            std::thread::sleep(pause);
+            waited += pause;
+            pause = (pause * 2).min(Duration::from_millis(2));
+        }
+    }
+
+    /// Takes a message away.
+    pub(super) fn discard(&self, name: &str) {
+        let _ = std::fs::remove_file(self.path(name));
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{:016x}-{name}", self.identity))
+    }
+}
+
+/// Gives to others what the calls of a group carry, and says for each call who can be met.
+pub(super) fn give(call: &Call<'_>, calls: &[Pending]) -> Vec<Option<Meeting>> {
+    let meeting = |pending: &Pending| {
+        let communicator = libraries().communicators.get(pending.communicator).ok()?.clone();
+        Meeting::of(&communicator).filter(|_| pending.bytes <= SMALL)
+    };
+    let meetings: Vec<Option<Meeting>> = calls.iter().map(meeting).collect();
+    for (pending, meeting) in calls.iter().zip(&meetings) {
+        let Some(meeting) = meeting else { continue };
+        let wanted = match pending.role {
+            Role::Broadcast => pending.peer == pending.own,
+            Role::Send => pending.peer != pending.own && meeting.exists(pending.peer),
+            Role::Receive => false,
+        };
+        if wanted && let Some(value) = mirror::read(call, pending.send, pending.bytes) {
+            let _ = meeting.put(&message(pending), &value);
+        }
+    }
+    meetings
+}
+
+/// Takes what another member gave; false when the call has to be answered without.
+pub(super) fn receive(call: &Call<'_>, pending: &Pending, meeting: Option<&Meeting>) -> bool {
+    let Some(meeting) = meeting.filter(|meeting| meeting.exists(pending.peer)) else { return false };
+    if pending.peer == pending.own || pending.role == Role::Send {
+        return false;
+    }
+    let name = message(pending);
+    let Some(value) = meeting.take(&name) else { return false };
+    if pending.role == Role::Receive {
+        meeting.discard(&name);
+    }
+    value.len() as u64 == pending.bytes && mirror::write(call, pending.receive, &value)
+}
+
+/// Name of what a call carries: equal on both sides.
+fn message(pending: &Pending) -> String {
+    let Pending { own, peer, sequence, .. } = pending;
+    match pending.role {
+        Role::Broadcast => format!("b{sequence}-{peer}"),
+        Role::Send => format!("p{sequence}-{own}-{peer}"),
+        Role::Receive => format!("p{sequence}-{peer}-{own}"),
+    }
+}
+
+/// What the members of a communicator gave to one call.
+#[derive(Debug)]
+pub(super) struct Values<'m> {
+    meeting: &'m Meeting,
+    values: BTreeMap<u32, Vec<u8>>,
+}
+
+impl Values<'_> {
+    /// What the member at a place gave.
+    pub(super) fn of(&self, place: u32) -> &[u8] {
+        let giver = self.meeting.stand_ins.get(place as usize).unwrap_or(&self.meeting.own);
+        self.values.get(giver).map_or(&[], Vec::as_slice)
+    }
+
+    /// The values of all members combined by an `ncclRedOp_t`; `None` for types and operators that are not computed.
+    pub(super) fn reduced(&self, dtype: DType, operator: i32) -> Option<Vec<u8>> {
+        let weight = |place: u32| self.meeting.stand_ins.iter().filter(|giver| **giver == place).count();
+        let parts: Vec<(usize, &[u8])> =
+            self.values.iter().map(|(place, value)| (weight(*place), value.as_slice())).collect();
+        reduce(&parts, dtype, operator)
+    }
+}
+
+/// Combines values, each counted as often as its weight says.
+fn reduce(parts: &[(usize, &[u8])], dtype: DType, operator: i32) -> Option<Vec<u8>> {
+    macro_rules! combine {
+        ($ty:ty, $add:expr, $multiply:expr, $scale:expr, $mean:expr) => {{
+            const SIZE: usize = size_of::<$ty>();
+            let read = |bytes: &[u8], at: usize| {
+                let bytes = bytes.get(at..at + SIZE).and_then(|bytes| bytes.try_into().ok());
+                <$ty>::from_le_bytes(bytes.unwrap_or([0; SIZE]))
+            };
+            let length = parts.first()?.1.len();
+            let total: usize = parts.iter().map(|part| part.0).sum();
+            let mut out = Vec::with_capacity(length);
+            for at in (0..length).step_by(SIZE) {
+                let values = || parts.iter().map(|(weight, bytes)| (*weight, read(bytes, at)));
+                let sum = || values().map(|(weight, value)| $scale(value, weight)).reduce($add);
+                let value = match operator {
+                    0 => sum()?,
+                    1 => values()
+                        .flat_map(|(weight, value)| std::iter::repeat_n(value, weight))
+                        .reduce($multiply)?,
+                    2 => values().map(|(_, value)| value).reduce(|a, b| if b > a { b } else { a })?,
+                    3 => values().map(|(_, value)| value).reduce(|a, b| if b < a { b } else { a })?,
+                    4 => $mean(sum()?, total),
+                    _ => return None,
+                };
+                out.extend(value.to_le_bytes());
+            }
+            Some(out)
+        }};
+    }
+    macro_rules! integer {
+        ($ty:ty) => {
+            combine!(
+                $ty,
+                <$ty>::wrapping_add,
+                <$ty>::wrapping_mul,
+                |value: $ty, weight: usize| value.wrapping_mul(weight as $ty),
+                |sum: $ty, total: usize| sum / (total as $ty).max(1)
+            )
+        };
+    }
+    macro_rules! float {
+        ($ty:ty) => {
+            combine!(
+                $ty,
+                |a: $ty, b: $ty| a + b,
+                |a: $ty, b: $ty| a * b,
+                |value: $ty, weight: usize| value * weight as $ty,
+                |sum: $ty, total: usize| sum / total as $ty
+            )
+        };
+    }
+    match dtype {
+        DType::I8 => integer!(i8),
+        DType::U8 => integer!(u8),
+        DType::I32 => integer!(i32),
+        DType::I64 => integer!(i64),
+        DType::F32 => float!(f32),
+        DType::F64 => float!(f64),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(parts: &[(usize, i64)], operator: i32, expect: Option<i64>) {
+        let bytes: Vec<(usize, [u8; 8])> =
+            parts.iter().map(|(weight, value)| (*weight, value.to_le_bytes())).collect();
+        let parts: Vec<(usize, &[u8])> =
+            bytes.iter().map(|(weight, value)| (*weight, value.as_slice())).collect();
+        let found = reduce(&parts, DType::I64, operator);
+        assert_eq!(found, expect.map(|value| value.to_le_bytes().to_vec()));
+    }
+
+    #[test]
+    fn values_count_for_the_members_that_they_stand_for() {
+        let parts = [(3, 2), (1, 10)];
+        check(&parts, 0, Some(16));
+        check(&parts, 1, Some(80));
+        check(&parts, 2, Some(10));
+        check(&parts, 3, Some(2));
+        check(&parts, 4, Some(4));
+        check(&parts, 5, None);
+        check(&[], 0, None);
+    }
+
+    #[test]
+    fn half_precision_is_left_to_the_mirror() {
+        assert_eq!(reduce(&[(1, &[0, 0])], DType::F16, 0), None);
+        let parts = [(2, 1.5_f32.to_le_bytes()), (2, 0.5_f32.to_le_bytes())];
+        let parts: Vec<(usize, &[u8])> = parts.iter().map(|(n, bytes)| (*n, bytes.as_slice())).collect();
+        assert_eq!(reduce(&parts, DType::F32, 4), Some(1.0_f32.to_le_bytes().to_vec()));
+    }
+}

@@ -1,0 +1,64 @@
+"""Which ranks of the job exist, and the change of PyTorch's distributed package when it is imported.
+
+`trompe run` starts only some ranks of a distributed job and tells their numbers in
+`TROMPE_RANKS`. What the others would have said is answered here for everything that
+Python and the CPU exchange; the preloaded library answers for NCCL, the store at
+`TROMPE_STORE` for itself.
+"""
+
+import os
+import sys
+
+from . import after_import
+
+_MODULE = "torch.distributed.distributed_c10d"
+
+
+class Ranks:
+    """The ranks that exist."""
+
+    def __init__(self, text):
+        self.present = sorted(int(rank) for rank in text.split(","))
+        self.own = int(os.environ["TROMPE_RANK"])
+
+    def exists(self, rank):
+        return rank in self.present
+
+    def of(self, members):
+        """The members of a group that exist, in the order of the group."""
+        return [rank for rank in members if rank in self.present]
+
+    def stand_in(self, rank, members):
+        """The member whose values an absent one has: the nearest existing one below, or the first."""
+        if rank in self.present:
+            return rank
+        present = self.of(members)
+        below = [other for other in present if other < rank]
+        return max(below) if below else min(present)
+
+
+def install():
+    """Arranges for the changes, in a process that is a rank of a distributed job."""
+    text = os.environ.get("TROMPE_RANKS")
+    if not text:
+        return
+    ranks = Ranks(text)
+    loaded = sys.modules.get(_MODULE)
+    if loaded is not None and hasattr(loaded, "new_group"):
+        _change(loaded, ranks)
+        return
+    nothing = lambda *_: None  # noqa: E731
+    finder = after_import.AfterImport(_MODULE, lambda module: _change(module, ranks), nothing, nothing)
+    sys.meta_path.insert(0, finder)
+
+
+def _change(module, ranks):
+    from . import groups, objects, stores
+
+    stores.change(module)
+    groups.change(module, ranks)
+    objects.change(module, ranks)
+    package = sys.modules.get("torch.distributed")
+    for name in (*objects.CHANGED, "TCPStore"):
+        if package is not None and hasattr(package, name):
+            setattr(package, name, getattr(module, name))
