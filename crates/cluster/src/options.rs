@@ -36,6 +36,8 @@ pub struct CallCosts {
     pub synchronize: Duration,
     /// Device memory from or to the driver.
     pub memory: Duration,
+    /// Device memory from or to a stream-ordered pool.
+    pub pool: Duration,
     /// A graph launch.
     pub graph: Duration,
 }
@@ -52,6 +54,7 @@ impl CallCosts {
             CallClass::Event => self.event,
             CallClass::Synchronize => self.synchronize,
             CallClass::Memory => self.memory,
+            CallClass::Pool => self.pool,
             CallClass::Graph => self.graph,
             CallClass::None => Duration::ZERO,
         }

@@ -105,7 +105,7 @@ impl<'a> Interpreter<'_, 'a> {
         let range = event.frame.and_then(|row| frames[row].range).or(event.mark).unwrap_or("");
         let context = Context::new(frames, event.frame);
         let site = self.out.sites.row(context.name(), range, event.phase);
-        let call = class(&event.record);
+        let call = self.class(&event.record);
         let actions = match self.effect(event, &context, range) {
             Effect::Node(stream, node, blocking) => vec![self.captures.node(stream, node, blocking)],
             Effect::Action(action) => vec![action],
@@ -307,6 +307,36 @@ impl<'a> Interpreter<'_, 'a> {
         name.split('/').nth(1).unwrap_or(name)
     }
 
+    /// Which kind of call a record stands for.
+    fn class(&self, record: &Record<'_>) -> CallClass {
+        match record {
+            Record::Launch { .. } | Record::HostFunction { .. } => CallClass::Launch,
+            Record::Gemm { .. }
+            | Record::Convolution { .. }
+            | Record::Attention { .. }
+            | Record::Rnn { .. }
+            | Record::Library { .. } => CallClass::LibraryLaunch,
+            Record::Collective { .. } => CallClass::Collective,
+            Record::Copy { .. } | Record::Set { .. } => CallClass::Copy,
+            Record::EventRecord { .. } | Record::StreamWaitEvent { .. } => CallClass::Event,
+            Record::EventSynchronize { .. }
+            | Record::EventQuery { .. }
+            | Record::StreamSynchronize { .. }
+            | Record::DeviceSynchronize { .. } => CallClass::Synchronize,
+            Record::Malloc { api, .. } | Record::Free { api, .. } if self.is_stream_ordered(*api) => {
+                CallClass::Pool
+            }
+            Record::Malloc { .. } | Record::Free { .. } | Record::Call { .. } => CallClass::Memory,
+            Record::GraphLaunch { .. } => CallClass::Graph,
+            _ => CallClass::None,
+        }
+    }
+
+    /// Whether a function takes device memory from, or gives it to, a stream-ordered pool.
+    fn is_stream_ordered(&self, api: u16) -> bool {
+        self.symbol(api).ends_with("Async")
+    }
+
     /// Event versions, collective numbers and the sizes that vary with the data are left out.
     fn key(&self, action: &Action, call: CallClass) -> u64 {
         let mut hasher = SipHasher13::new();
@@ -339,25 +369,4 @@ impl<'a> Interpreter<'_, 'a> {
 
 fn copied(copy: Copy) -> Descriptor {
     Descriptor::Copy(copy)
-}
-
-const fn class(record: &Record<'_>) -> CallClass {
-    match record {
-        Record::Launch { .. } | Record::HostFunction { .. } => CallClass::Launch,
-        Record::Gemm { .. }
-        | Record::Convolution { .. }
-        | Record::Attention { .. }
-        | Record::Rnn { .. }
-        | Record::Library { .. } => CallClass::LibraryLaunch,
-        Record::Collective { .. } => CallClass::Collective,
-        Record::Copy { .. } | Record::Set { .. } => CallClass::Copy,
-        Record::EventRecord { .. } | Record::StreamWaitEvent { .. } => CallClass::Event,
-        Record::EventSynchronize { .. }
-        | Record::EventQuery { .. }
-        | Record::StreamSynchronize { .. }
-        | Record::DeviceSynchronize { .. } => CallClass::Synchronize,
-        Record::Malloc { .. } | Record::Free { .. } | Record::Call { .. } => CallClass::Memory,
-        Record::GraphLaunch { .. } => CallClass::Graph,
-        _ => CallClass::None,
-    }
 }

@@ -3,7 +3,7 @@
 use trompe_base::{Bytes, DeviceIndex};
 use trompe_collate::{Options, collate};
 use trompe_testkit::{Launch, TraceBuilder};
-use trompe_trace::job::{JobTrace, Severity};
+use trompe_trace::job::{Action, CallClass, JobTrace, Severity};
 use trompe_trace::record::Record;
 
 const MIB: u64 = 1 << 20;
@@ -151,4 +151,27 @@ fn of_several_devices_the_fullest_is_shown() {
     let memory = &job.templates[0].memory;
     assert_eq!((memory.peak_total, memory.peak_allocated), (Bytes(30 * MIB), Some(Bytes(30 * MIB))));
     assert!(job.notes.iter().any(|n| n.text.contains("one process uses 2 devices")), "{:?}", job.notes);
+}
+
+#[test]
+fn calls_of_stream_ordered_pools_are_a_class_of_their_own() {
+    let check = |allocate: &str, release: &str, expect: (CallClass, CallClass)| {
+        let mut t = TraceBuilder::default();
+        t.launch(Launch::default());
+        let (device, address, bytes) = (DeviceIndex(0), 1 << 40, MIB);
+        let api = t.api(allocate);
+        t.record(&Record::Malloc { api, device, address, bytes });
+        let api = t.api(release);
+        t.record(&Record::Free { api, device, address, bytes });
+        let job = collate(&[t.finish()], &Options::default()).unwrap();
+        let events = &job.templates[0].events;
+        assert_eq!((events[1].call, events[2].call), expect, "{allocate}");
+        // A stream-ordered release does not wait for the device.
+        assert_eq!(events[2].action == Action::Host, release != "cudart/cudaFree/emulated", "{release}");
+    };
+    let (driver, pool) = (CallClass::Memory, CallClass::Pool);
+    check("cudart/cudaMalloc/emulated", "cudart/cudaFree/emulated", (driver, driver));
+    check("cudart/cudaMallocAsync/emulated", "cudart/cudaFreeAsync/emulated", (pool, pool));
+    check("cuda/cuMemAllocFromPoolAsync/emulated", "cuda/cuMemFreeAsync/emulated", (pool, pool));
+    check("cuda/cuMemCreate/emulated", "cuda/cuMemRelease/emulated", (driver, driver));
 }

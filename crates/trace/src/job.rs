@@ -204,8 +204,10 @@ pub enum CallClass {
     Event,
     /// Query or synchronisation.
     Synchronize,
-    /// Device memory from or to the driver.
+    /// Device memory from or to the driver, page-locked host memory likewise.
     Memory,
+    /// Device memory from or to a stream-ordered pool (`cudaMallocAsync`, `cudaFreeAsync`).
+    Pool,
     /// Graph launch.
     Graph,
     /// No API call (a mark).

@@ -15,7 +15,7 @@ use siphasher::sip::SipHasher13;
 use crate::job::JobTrace;
 
 /// Version of the header and of every type in [`crate::job`] and [`crate::descriptor`].
-pub const JOB_VERSION: u32 = 1;
+pub const JOB_VERSION: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"TROMPE\x00J";
 const HEADER: usize = 32;
