@@ -56,8 +56,11 @@ impl KernelTimes {
     /// As [`Self::cycles`].
     pub fn estimate(&self, program: &Program) -> Result<Estimate, RunError> {
         let seconds = self.cycles(program)? as f64 / (self.device.clock_mhz * 1e6);
-        let (spread, basis) =
-            if self.profile.name == "calibrated" { ([0.9, 1.1], Basis::Fitted) } else { ([0.8, 2.0], Basis::Assumed) };
+        let (spread, basis) = if self.profile.name == "calibrated" {
+            ([0.9, 1.1], Basis::Fitted)
+        } else {
+            ([0.8, 2.0], Basis::Assumed)
+        };
         let note = format!("simulated on {} with profile {}", self.device.name, self.profile.name);
         Ok(Estimate::new(seconds, spread, "npu.simulated", basis).noted(note))
     }

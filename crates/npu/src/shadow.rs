@@ -89,7 +89,14 @@ pub(crate) struct Accessor<'a> {
 
 impl Shadow {
     pub(crate) fn new(program: &Compiled, poison: bool, hazards: bool) -> Self {
-        let size = |space| program.used.get(&space).copied().unwrap_or(0).next_multiple_of(256) as usize / 32;
+        let on = poison || hazards;
+        let size = |space| {
+            if !on {
+                0
+            } else {
+                program.used.get(&space).copied().unwrap_or(0).next_multiple_of(256) as usize / 32
+            }
+        };
         let spaces = [Space::L1, Space::L0a, Space::L0b, Space::L0c, Space::Ub, Space::Ub];
         Self { banks: spaces.map(|space| vec![Block::default(); size(space)]), poison, hazards }
     }

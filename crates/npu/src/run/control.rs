@@ -43,6 +43,13 @@ impl Core {
         self.settle_drain(lane);
         let budget = self.shared.options.budget;
         loop {
+            // A control actor that is far ahead pauses; its cycle stays, so no time depends on it.
+            let ahead = self.lane(lane).ahead;
+            if (control + 1..control + lane.pipes().len()).any(|actor| self.pipes[actor].queue.len() >= ahead)
+            {
+                self.blocked[control] = Some(Wait::Backlog(lane));
+                return;
+            }
             let state = self.lane(lane);
             let at = state.at;
             let Some(instr) = code.instrs.get(at) else {

@@ -60,6 +60,8 @@ pub(super) struct LaneState {
     pub(super) clocks: Vec<Clock>,
     /// What led to its present cycle.
     pub(super) cause: Cause,
+    /// Tasks that may wait on one of its pipes before the control actor pauses.
+    pub(super) ahead: usize,
     /// Predicted ends by name (`--compat reference`).
     pub(super) busy: Vec<u64>,
 }
@@ -394,6 +396,7 @@ impl Core {
                 let (_, name) = actor_name(pipe);
                 (format!("the tasks of {name}"), Box::new(|_, _| false))
             }
+            Wait::Backlog(_) => ("room on its pipes".to_owned(), Box::new(|_, _| false)),
             Wait::DrainLane(_) => ("all tasks of its lane".to_owned(), Box::new(|_, _| false)),
         };
         let mut setters = Vec::new();
@@ -443,6 +446,7 @@ impl LaneState {
             done: false,
             clocks: vec![Clock::default()],
             cause: Cause::NONE,
+            ahead: 128,
             busy: vec![0; code.views.len()],
         }
     }

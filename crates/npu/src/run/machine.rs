@@ -261,6 +261,18 @@ fn complete(cores: &mut [(Core, Engine<Core>)], vector_lanes: usize) -> bool {
     let keys: BTreeSet<CollectiveKey> =
         cores.iter().flat_map(|(core, _)| core.sync.collectives.keys().copied()).collect();
     let mut woken = false;
+    // A control actor that paused may have to dispatch what a full pipe waits for.
+    for (core, engine) in cores.iter_mut() {
+        for lane in Lane::ALL {
+            let control = super::core::control_of(lane);
+            if core.blocked[control] == Some(Wait::Backlog(lane)) {
+                core.blocked[control] = None;
+                core.lane(lane).ahead *= 2;
+                core.look(control, 0, engine.scheduler_mut());
+                woken = true;
+            }
+        }
+    }
     for key in keys {
         let lanes = if key.vector { vector_lanes } else { 1 };
         let arrivals = |core: &Core, sub: usize| {

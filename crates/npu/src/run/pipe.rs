@@ -63,6 +63,9 @@ impl Core {
             match self.begin(actor, &task, start, now) {
                 Ok(true) => {
                     self.pipes[actor].queue.pop_front();
+                    if self.pipes[actor].queue.len() * 2 == self.lane(lane).ahead {
+                        self.wake(now, |wait| *wait == Wait::Backlog(lane));
+                    }
                     if self.pipes[actor].working && self.pipes[actor].clock > cycle {
                         let clock = self.pipes[actor].clock;
                         return self.look(actor, clock, now);

@@ -93,6 +93,8 @@ pub(super) enum Wait {
     Collective(CollectiveKey, usize),
     /// Until this pipe has nothing left.
     Drain(usize),
+    /// Until the lane's pipes have caught up with its control actor.
+    Backlog(Lane),
     /// Until no pipe of the lane has anything left.
     DrainLane(Lane),
 }

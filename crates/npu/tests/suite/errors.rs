@@ -297,3 +297,18 @@ fn one_byte_more_than_the_memory_is_too_much_on_each_device() {
         assert!(run(bytes + 2).is_err());
     }
 }
+
+/// A control actor far ahead of a blocked pipe goes on until it has dispatched what the pipe waits for.
+#[test]
+fn a_long_queue_is_no_deadlock() {
+    let program = lane(|lane| {
+        lane.event("create_sevent", "late", ("MTE3", "V"), false);
+        lane.emit("event_wait", &[("event", "late".into())]);
+        lane.range(0, 2000, 1, |lane, _| {
+            lane.emit_on(Some(Pipe::V), "noop", &[]);
+        });
+        lane.emit_on(Some(Pipe::Mte3), "noop", &[]);
+        lane.emit("event_set", &[("event", "late".into())]);
+    });
+    assert_eq!(simulate(&program, &[], &timing()).unwrap().makespan, 2001);
+}
