@@ -98,6 +98,9 @@ pub struct NetworkConstants {
     pub all_to_all: f64,
     /// The same for a single message.
     pub message: f64,
+    /// How the times of the bytes inside and between nodes add up: the `p` of a p-norm. 1 is one after the other, large
+    /// numbers are the longer of the two.
+    pub overlap: f64,
     /// Measured over predicted time at the 5th percentile of rows across nodes.
     pub low: f64,
     /// The same at the 95th.
@@ -110,6 +113,12 @@ pub enum ConstantsError {
     /// Not such a file.
     #[error("cannot read the constants: {0}; compare with `constants/fitted.toml`")]
     Syntax(#[from] toml::de::Error),
+    /// Not the exponent of a norm.
+    #[error("`overlap` of the network is {value}; it must be 1 or more")]
+    Overlap {
+        /// The number.
+        value: f64,
+    },
     /// A number that no machine has.
     #[error(
         "{name} of {operation:?} by {algorithm:?} with {protocol:?} is {value}; it must be finite and not negative"
@@ -160,6 +169,9 @@ impl Constants {
                     return Err(ConstantsError::Value { name, value, operation, algorithm, protocol });
                 }
             }
+        }
+        if constants.network.overlap < 1.0 {
+            return Err(ConstantsError::Overlap { value: constants.network.overlap });
         }
         Ok(constants)
     }

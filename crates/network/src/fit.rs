@@ -117,12 +117,11 @@ fn solve(normal: &[[f64; FEATURES]; FEATURES], right: &[f64; FEATURES], set: u32
         if rows[column][column].abs() < 1e-9 {
             return None;
         }
-        for row in 0..size {
-            if row != column {
-                let factor = rows[row][column] / rows[column][column];
-                for k in column..=size {
-                    rows[row][k] -= factor * rows[column][k];
-                }
+        let pivot_row = rows[column].clone();
+        for (_, row) in rows.iter_mut().enumerate().filter(|(place, _)| *place != column) {
+            let factor = row[column] / pivot_row[column];
+            for (value, pivot) in row.iter_mut().zip(&pivot_row) {
+                *value -= factor * pivot;
             }
         }
     }

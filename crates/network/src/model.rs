@@ -87,11 +87,16 @@ impl NetworkModel {
         }
         let features = Features::of(operation, choice.algorithm, bytes.as_f64(), placement);
         let (inside, term, method) = self.inside(operation, placement, &choice, &features);
+        // Networks differ more than nodes do, and one was measured.
+        let method = if placement.nodes > 1 { method.max(Method::Scaled) } else { method };
         let (micros, low, high) = if placement.nodes > 1 {
             let across = self.across((operation, bytes), placement, &choice, &features);
             let network = &self.constants.network;
-            let micros = inside.start + across.start + inside.bytes.max(across.bytes);
-            (micros, network.low, network.high)
+            // Both carry the same bytes at the same time, in each other's way.
+            let bytes = (inside.bytes.powf(network.overlap) + across.bytes.powf(network.overlap))
+                .powf(1.0 / network.overlap);
+            let (low, high) = if method == Method::Tuner { UNMEASURED } else { SCALED };
+            (inside.start + across.start + bytes, low.min(network.low), high.max(network.high))
         } else {
             let (low, high) = match (method, term) {
                 (Method::Fitted, Some(term)) => (term.low, term.high),
@@ -232,12 +237,12 @@ fn nearest<'a>(fabric: &'a FabricConstants, operation: Operation, choice: &Choic
     };
     // A protocol that was hardly measured is paid like the one it is chosen instead of.
     let protocols: &[Protocol] = match protocol {
-        Protocol::LowLatency => &[Protocol::LowLatency],
+        Protocol::LowLatency => &[Protocol::LowLatency, Protocol::Simple],
         Protocol::LowLatency128 => &[Protocol::LowLatency128, Protocol::Simple],
         Protocol::Simple => &[Protocol::Simple],
     };
-    let terms = |&operation: &Operation| {
-        protocols.iter().find_map(move |&protocol| fabric.term(operation, like, protocol))
+    let term = |&protocol: &Protocol| {
+        operations.iter().find_map(|&operation| fabric.term(operation, like, protocol))
     };
-    operations.iter().find_map(terms)
+    protocols.iter().find_map(term)
 }

@@ -1,6 +1,6 @@
 //! From rows to constants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use trompe_hardware::Architecture;
 use trompe_network::tuner::{self, Algorithm, Protocol};
@@ -92,6 +92,7 @@ fn one_kind(kind: Kind, rows: &[&Row], shares: &[(u32, f64)], offsets: &Offsets)
     for row in rows {
         *sizes.entry((row.system.name, row.operation, row.placement.ranks)).or_default() += 1.0;
     }
+    let mut sizes_of: BTreeMap<(Operation, Algorithm, Protocol), BTreeSet<u64>> = BTreeMap::new();
     let mut samples: BTreeMap<(Operation, Algorithm, Protocol), Vec<Sample>> = BTreeMap::new();
     for row in rows {
         let measured = row.system.fabric();
@@ -104,6 +105,7 @@ fn one_kind(kind: Kind, rows: &[&Row], shares: &[(u32, f64)], offsets: &Offsets)
         if time <= 0.0 {
             continue;
         }
+        sizes_of.entry((row.operation, choice.algorithm, choice.protocol)).or_default().insert(row.bytes.0);
         samples.entry((row.operation, choice.algorithm, choice.protocol)).or_default().push(Sample {
             features: [1.0, counts.steps, wire, counts.own * 1e-9 * nominal / ring, wire.sqrt()],
             time,
@@ -112,11 +114,8 @@ fn one_kind(kind: Kind, rows: &[&Row], shares: &[(u32, f64)], offsets: &Offsets)
         });
     }
     for ((operation, algorithm, protocol), samples) in samples {
-        // Two sizes say nothing of a slope; such a choice is paid like its neighbour.
-        let mut sizes: Vec<u64> = samples.iter().map(|sample| sample.features[2].to_bits()).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        if protocol == Protocol::LowLatency128 && sizes.len() < 5 {
+        // A few sizes say nothing of a slope; such a choice is paid like its neighbour.
+        if sizes_of[&(operation, algorithm, protocol)].len() < 5 {
             continue;
         }
         let Some(found) = fit(&samples) else { continue };
@@ -173,6 +172,7 @@ fn unfitted_network() -> NetworkConstants {
         tree: 1.0,
         all_to_all: 1.0,
         message: 1.0,
+        overlap: 8.0,
         low: 1.0,
         high: 1.0,
     }
@@ -198,14 +198,16 @@ fn network(rows: &[Row], constants: &Constants) -> NetworkConstants {
     };
     let is_tree = |row: &Row| matches!(algorithm(row), Algorithm::Tree | Algorithm::NvlsTree);
     type Set = fn(&mut NetworkConstants, f64);
-    let parts: [(Set, &dyn Fn(&Row) -> bool); 4] = [
+    type Wanted<'a> = &'a dyn Fn(&Row) -> bool;
+    let parts: [(Set, Wanted<'_>); 5] = [
         (|n, share| n.ring = share, &|row| row.operation.is_tuned() && !is_tree(row)),
         (|n, share| n.tree = share, &|row| row.operation.is_tuned() && is_tree(row)),
         (|n, share| n.all_to_all = share, &|row| row.operation == Operation::AllToAll),
         (|n, share| n.message = share, &|row| row.operation == Operation::SendReceive),
+        (|n, share| n.overlap = (share * 10.0).max(1.0), &|row| row.operation.is_tuned()),
     ];
     // One after the other, until they fit each other.
-    for (set, wanted) in parts.into_iter().cycle().take(2 * parts.len()) {
+    for (set, wanted) in parts.into_iter().cycle().take(3 * parts.len()) {
         let mut best = (f64::INFINITY, 1.0);
         for percent in 20..=100 {
             let share = f64::from(percent) / 100.0;

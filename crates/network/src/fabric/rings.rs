@@ -14,7 +14,7 @@ pub(super) fn count(links: &[Vec<u32>], local: &[u32]) -> u32 {
         local.iter().map(|&a| local.iter().map(|&b| if a == b { 0 } else { at(a, b) }).collect()).collect();
     match local.len() {
         0 => 0,
-        1 => u32::MAX.min(links.get(local[0] as usize).map_or(0, |row| row.iter().sum())),
+        1 => links.get(local[0] as usize).map_or(0, |row| row.iter().sum()),
         // To and fro between two: each link carries one ring.
         2 => matrix[0][1],
         _ => {
