@@ -26,7 +26,8 @@ def check(job, folder, code, output):
     report = json.loads((folder / "report.json").read_text())
     status = report["verdict"]["status"]
     require(status == job["verdict"], f"verdict {status} instead of {job['verdict']}")
-    require(report["world_size"] == 1, f"world size {report['world_size']}")
+    ranks = (report["world_size"], report["ranks_emulated"])
+    require(ranks == (job["world"], job["ran"]), f"{ranks[1]} of {ranks[0]} ranks ran")
     require(report["job"]["exit_code"] in (job["exit"], None), f"job.exit_code {report['job']['exit_code']}")
     require(report["job"]["records"] > 0, "no records")
     _check_memory(job, report["memory"], output, require)

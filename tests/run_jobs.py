@@ -40,6 +40,10 @@ DEFAULTS = {
     "refused": [],
     "output": [],
     "timeout": 180,
+    "launcher": ["python"],
+    "ranks": "",
+    "world": 1,
+    "ran": 1,
 }
 
 
@@ -128,8 +132,10 @@ def run_job(job, runner):
     """Runs one job of the manifest; returns its complaints."""
     folder = runner.fresh(job["name"])
     out = folder / "out"
+    ranks = ["--ranks", job["ranks"]] if job["ranks"] else []
+    command = [*job["launcher"], *job["command"]]
     code, output = runner.run(
-        ["run", "--cluster", job["cluster"], "--out", str(out), "--", "python", *job["command"]],
+        ["run", "--cluster", job["cluster"], *ranks, "--out", str(out), "--", *command],
         folder,
         env=job["env"],
         timeout=job["timeout"],

@@ -220,11 +220,11 @@ impl SessionError {
             Self::BadLaunch { .. } => "write the launcher and its arguments as on the cluster: \
                  `trompe run --cluster dgx-h100:4 -- torchrun --nproc-per-node 8 train.py`"
                 .to_owned(),
-            Self::WorldTooLarge { size, per_node, cluster, .. } => {
+            Self::WorldTooLarge { size, devices_per_node, cluster, .. } => {
                 let name = cluster.split(':').next().unwrap_or(cluster);
                 format!(
                     "choose a cluster with at least {size} devices (`--cluster {name}:NODES`), or start fewer \
-                     ranks (at most {per_node} on a node of {per_node} devices)"
+                     ranks (at most {devices_per_node} on a node)"
                 )
             }
             Self::NoSuchRank { .. } => "choose ranks that exist, or `--ranks auto`".to_owned(),
