@@ -217,7 +217,7 @@ impl<'n, 'a> Walker<'n, 'a> {
     }
 
     fn take(&mut self, entry: Entry<'a>, working: bool) {
-        if let Some(api) = api(&entry.record) {
+        if let Some(api) = entry.record.api() {
             *self.found.calls.entry(api).or_default() += 1;
         }
         if working {
@@ -310,33 +310,6 @@ fn unobserved_phase(entry: &Entry<'_>, main: u32, names: &Names<'_>) -> Phase {
 
 /// Parts of the kernel names of PyTorch's fused optimizers.
 const FUSED_OPTIMIZERS: [&str; 3] = ["FusedAdam", "FusedSgd", "FusedAdagrad"];
-
-/// The API function that a record stands for.
-const fn api(record: &Record<'_>) -> Option<u16> {
-    match record {
-        Record::Call { api, .. }
-        | Record::Launch { api, .. }
-        | Record::Gemm { api, .. }
-        | Record::Convolution { api, .. }
-        | Record::Attention { api, .. }
-        | Record::Rnn { api, .. }
-        | Record::Library { api, .. }
-        | Record::Collective { api, .. }
-        | Record::Copy { api, .. }
-        | Record::Set { api, .. }
-        | Record::Malloc { api, .. }
-        | Record::Free { api, .. }
-        | Record::EventRecord { api, .. }
-        | Record::StreamWaitEvent { api, .. }
-        | Record::EventSynchronize { api, .. }
-        | Record::EventQuery { api, .. }
-        | Record::StreamSynchronize { api, .. }
-        | Record::DeviceSynchronize { api, .. }
-        | Record::HostFunction { api, .. }
-        | Record::GraphLaunch { api, .. } => Some(*api),
-        _ => None,
-    }
-}
 
 /// Whether a plain call reserves page-locked memory, which costs the host as much as device memory does.
 fn pins_memory(record: &Record<'_>, names: &Names<'_>) -> bool {

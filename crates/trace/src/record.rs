@@ -454,3 +454,33 @@ pub enum Record<'a> {
 fn bytes<S: serde::Serializer>(bytes: &&[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_bytes(bytes)
 }
+
+impl Record<'_> {
+    /// The API function that the record stands for; `None` for records of something else.
+    #[must_use]
+    pub const fn api(&self) -> Option<u16> {
+        match self {
+            Self::Call { api, .. }
+            | Self::Launch { api, .. }
+            | Self::Gemm { api, .. }
+            | Self::Convolution { api, .. }
+            | Self::Attention { api, .. }
+            | Self::Rnn { api, .. }
+            | Self::Library { api, .. }
+            | Self::Collective { api, .. }
+            | Self::Copy { api, .. }
+            | Self::Set { api, .. }
+            | Self::Malloc { api, .. }
+            | Self::Free { api, .. }
+            | Self::EventRecord { api, .. }
+            | Self::StreamWaitEvent { api, .. }
+            | Self::EventSynchronize { api, .. }
+            | Self::EventQuery { api, .. }
+            | Self::StreamSynchronize { api, .. }
+            | Self::DeviceSynchronize { api, .. }
+            | Self::HostFunction { api, .. }
+            | Self::GraphLaunch { api, .. } => Some(*api),
+            _ => None,
+        }
+    }
+}

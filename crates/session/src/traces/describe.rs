@@ -192,33 +192,6 @@ pub(super) fn text(record: &Record<'_>, names: &Names<'_>) -> String {
     }
 }
 
-/// The API function of a record; `None` for records without one.
-pub(super) const fn api_of(record: &Record<'_>) -> Option<u16> {
-    match record {
-        Record::Call { api, .. }
-        | Record::Launch { api, .. }
-        | Record::Gemm { api, .. }
-        | Record::Convolution { api, .. }
-        | Record::Attention { api, .. }
-        | Record::Rnn { api, .. }
-        | Record::Library { api, .. }
-        | Record::Collective { api, .. }
-        | Record::Copy { api, .. }
-        | Record::Set { api, .. }
-        | Record::Malloc { api, .. }
-        | Record::Free { api, .. }
-        | Record::EventRecord { api, .. }
-        | Record::StreamWaitEvent { api, .. }
-        | Record::EventSynchronize { api, .. }
-        | Record::EventQuery { api, .. }
-        | Record::StreamSynchronize { api, .. }
-        | Record::DeviceSynchronize { api, .. }
-        | Record::HostFunction { api, .. }
-        | Record::GraphLaunch { api, .. } => Some(*api),
-        _ => None,
-    }
-}
-
 /// The function's own name, without library and class.
 pub(super) fn api_name(names: &Names<'_>, api: u16) -> String {
     let name = names.apis.get(&u32::from(api)).copied().unwrap_or("an unannounced function");

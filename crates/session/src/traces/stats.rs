@@ -73,7 +73,7 @@ pub fn worker_stats(trace: &WorkerTrace) -> WorkerStats {
         last = last.max(entry.stamp.begin + u64::from(entry.stamp.ticks));
         let micros = names.clock.length_nanos(u64::from(entry.stamp.ticks)) / 1e3;
         kinds.add(describe::kind(&entry.record).to_owned(), 1, micros);
-        if let Some(api) = describe::api_of(&entry.record) {
+        if let Some(api) = entry.record.api() {
             functions.add(describe::api_name(&names, api), 1, micros);
         }
         match entry.record {
