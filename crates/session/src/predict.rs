@@ -14,13 +14,12 @@ mod software;
 mod steps;
 mod verdict;
 
-use trompe_base::{Duration, Rank};
-use trompe_cluster::{AlphaBeta, CollectiveCall, CollectiveModel, Options, Outcome, Price};
+use trompe_base::Duration;
+use trompe_cluster::{Network, Options, Outcome};
 use trompe_estimate::{KernelEstimator, Physics};
-use trompe_hardware::{ClusterSheet, LinkSheet};
+use trompe_hardware::ClusterSheet;
 use trompe_results::{HostMode, HostModel, Job, Report, SCHEMA_VERSION, Timeline};
 use trompe_trace::job::{JobTrace, RankTemplate, StepSource};
-use trompe_trace::record::CollectiveKind;
 
 use crate::SessionError;
 use crate::host_model::{self, HostChoice};
@@ -118,7 +117,7 @@ pub(crate) struct Simulation<'a> {
     choices: &'a Choices,
     priced: Vec<Vec<pricing::Priced>>,
     prices: trompe_cluster::Prices,
-    collectives: Links,
+    collectives: Network,
     options: Options,
 }
 
@@ -140,7 +139,7 @@ impl<'a> Simulation<'a> {
             timeline: Some((warmup, choices.timeline_steps)),
             ..Options::default()
         };
-        let collectives = Links::of(cluster);
+        let collectives = Network::of_cluster(cluster);
         Self { job, cluster, choices, priced, prices, collectives, options }
     }
 
@@ -226,32 +225,5 @@ impl<'a> Simulation<'a> {
                 .get("emulator.nanoseconds_per_call")
                 .and_then(|text| text.parse().ok()),
         }
-    }
-}
-
-/// Prices of collectives from the slowest link between their members.
-struct Links {
-    per_node: u32,
-    inside: AlphaBeta,
-    between: AlphaBeta,
-}
-
-impl Links {
-    fn of(cluster: &ClusterSheet) -> Self {
-        let node = &cluster.node;
-        let of = |link: &LinkSheet| AlphaBeta { alpha: link.latency, bytes_per_second: link.bandwidth.0 };
-        Self { per_node: node.device_count.max(1), inside: of(&node.peer), between: of(&node.nic) }
-    }
-}
-
-impl CollectiveModel for Links {
-    fn price(&self, call: &CollectiveCall<'_>) -> Price {
-        let node = |rank: Rank| rank.0 / self.per_node;
-        let end = |place: u32| call.members.get(place as usize).copied().map(node);
-        let inside = match call.kind {
-            CollectiveKind::Send | CollectiveKind::Recv => end(call.ends.0) == end(call.ends.1),
-            _ => call.members.windows(2).all(|pair| node(pair[0]) == node(pair[1])),
-        };
-        if inside { self.inside.price(call) } else { self.between.price(call) }
     }
 }
