@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hasher as _;
+use std::ops::Range;
 
 use siphasher::sip::SipHasher13;
 use trompe_base::{Bytes, Duration, KernelId, StreamId};
@@ -39,6 +40,28 @@ pub(crate) struct Interpreted {
     pub unclaimed: BTreeMap<String, u64>,
     /// Launches of graphs that were never captured in this trace.
     pub unknown_graphs: u64,
+    /// Launches of the others, by their first event.
+    pub replays: BTreeMap<usize, Replay>,
+    /// Ends of optimizer steps that ran, ascending.
+    pub optimizer_ends: Vec<OptimizerEnd>,
+}
+
+/// What a launch of a graph repeats.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Replay {
+    /// Part of it is a backward pass.
+    pub backward: bool,
+    /// Events during which the graph was captured.
+    pub captured: Range<usize>,
+}
+
+/// Where an optimizer's step ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OptimizerEnd {
+    /// Events before it.
+    pub at: usize,
+    /// It was part of a graph that was launched.
+    pub replayed: bool,
 }
 
 /// Interprets all events of a walk.
@@ -52,16 +75,21 @@ pub(crate) fn interpret<'a>(walk: &Walk<'a>, names: &'a Names<'a>) -> Interprete
         out: Interpreted::default(),
     };
     let mut memory = walk.memory.iter().peekable();
+    let mut ends = walk.optimizer_ends.iter().peekable();
     for (at, event) in walk.events.iter().enumerate() {
         while let Some(change) = memory.next_if(|change| change.at <= at) {
             interpreter.live.apply(&change.record);
         }
         let row = interpreter.out.events.len();
         interpreter.out.rows.push(row);
+        while ends.next_if(|end| **end <= at).is_some() {
+            interpreter.optimizer_ends(row);
+        }
         interpreter.event(event);
     }
     let end = interpreter.out.events.len();
     interpreter.out.rows.push(end);
+    ends.for_each(|_| interpreter.optimizer_ends(end));
     if interpreter.captures.have_collectives() {
         number_collectives(&mut interpreter.out);
     }
@@ -107,7 +135,9 @@ impl<'a> Interpreter<'_, 'a> {
         let site = self.out.sites.row(context.name(), range, event.phase);
         let call = self.class(&event.record);
         let actions = match self.effect(event, &context, range) {
-            Effect::Node(stream, node, blocking) => vec![self.captures.node(stream, node, blocking)],
+            Effect::Node(stream, node, blocking) => {
+                vec![self.captures.node(stream, node, blocking, event.phase)]
+            }
             Effect::Action(action) => vec![action],
         };
         let actions = match &event.record {
@@ -116,12 +146,29 @@ impl<'a> Interpreter<'_, 'a> {
         };
         let mut gap = Duration::from_picos((self.names.clock.length_nanos(event.gap) * 1e3) as u64);
         let mut class = call;
+        let row = self.out.events.len();
         for action in actions {
             self.out.keys.push(self.key(&action, class));
             self.out.events.push(HostEvent { thread: event.thread, gap, call: class, site, action });
             // A graph that holds collectives is several actions of one call.
             gap = Duration::ZERO;
             class = CallClass::None;
+        }
+        if let Record::GraphLaunch { executable, .. } = &event.record
+            && let Some(graph) = self.captures.captured(*executable)
+        {
+            let replay = Replay { backward: graph.backward, captured: graph.rows.clone() };
+            self.out.replays.insert(row, replay);
+            if graph.optimizer {
+                self.out.optimizer_ends.push(OptimizerEnd { at: self.out.events.len(), replayed: true });
+            }
+        }
+    }
+
+    /// An optimizer's step ends before event `row`; during a capture it ends at each launch instead.
+    fn optimizer_ends(&mut self, row: usize) {
+        if !self.captures.end_optimizer() {
+            self.out.optimizer_ends.push(OptimizerEnd { at: row, replayed: false });
         }
     }
 
@@ -154,11 +201,11 @@ impl<'a> Interpreter<'_, 'a> {
                 Effect::Action(Action::SynchronizeDevice { device: device.0 })
             }
             Record::CaptureBegin { stream, graph } => {
-                self.captures.begin(*stream, *graph);
+                self.captures.begin(*stream, *graph, self.out.events.len());
                 host
             }
             Record::CaptureEnd { graph, .. } => {
-                self.captures.end(*graph);
+                self.captures.end(*graph, self.out.events.len());
                 host
             }
             Record::GraphInstantiate { graph, executable } => {

@@ -113,16 +113,17 @@ fn process<'a>(
     let mut notes = notes::about(&walk, names, &found);
 
     let marks: Vec<_> = walk.marks.iter().map(|mark| mark.moved(&found.rows)).collect();
-    let optimizer_ends: Vec<_> = walk.optimizer_ends.iter().map(|at| found.rows[*at]).collect();
     let evidence = steps::Evidence {
         events: &found.events,
         keys: &found.keys,
         operations: &found.operations.list,
         marks: &marks,
-        optimizer_ends: &optimizer_ends,
+        sites: &found.sites.list,
+        replays: &found.replays,
+        optimizer_ends: &found.optimizer_ends,
     };
     let (mut steps, about_steps) = steps::steps(evidence, &options.steps);
-    samples::fill(&mut steps, &walk.frames, &found.rows);
+    samples::fill(&mut steps, &walk.frames, &found.rows, &found.replays);
     phases::settle(&mut found.events, &mut found.sites, &steps);
     host_time::settle(&mut found.events, &found.keys, &steps);
     let (memory, about_memory) = memory::memory(&walk, names, &found.rows);

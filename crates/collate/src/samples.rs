@@ -2,11 +2,15 @@
 //!
 //! A step may consist of several micro-batches: each stretch of forward work after backward or optimizer work is one.
 //! In each, the first operator that sees the input tells: an embedding's indices (batch × sequence), a convolution's
-//! or a linear layer's input. The sum over a step's micro-batches is what the step processes.
+//! or a linear layer's input. The sum over a step's micro-batches is what the step processes. A launch of a CUDA graph
+//! stands for the operators of its capture.
+
+use std::collections::BTreeMap;
 
 use trompe_trace::job::{Phase, Steps};
 use trompe_trace::values::{Tensor, Value};
 
+use crate::interpret::Replay;
 use crate::operator::{Frame, FrameKind, decode};
 
 /// What one micro-batch brings.
@@ -17,10 +21,28 @@ struct Input {
 }
 
 /// Fills in samples and tokens of the first steady step; `rows` maps events of the walk to events of the job.
-pub(crate) fn fill(steps: &mut Steps, frames: &[Frame<'_>], rows: &[usize]) {
+pub(crate) fn fill(
+    steps: &mut Steps,
+    frames: &[Frame<'_>],
+    rows: &[usize],
+    replays: &BTreeMap<usize, Replay>,
+) {
     let Some(range) = steps.boundaries.windows(2).nth(steps.warmup) else { return };
     let row = |frame: &Frame<'_>| rows.get(frame.begin).copied().unwrap_or(usize::MAX);
-    let within = frames.iter().filter(|frame| (range[0]..range[1]).contains(&row(frame)));
+    // The step in the order in which its operators ran: its own events, with the captures of its launches between.
+    let mut parts = Vec::new();
+    let mut begin = range[0];
+    for (launch, replay) in replays.range(range[0]..range[1]) {
+        parts.extend([begin..*launch, replay.captured.clone()]);
+        begin = *launch;
+    }
+    parts.push(begin..range[1]);
+    // Frames are in the order of their begins.
+    let within = parts.into_iter().flat_map(|part| {
+        let begin = frames.partition_point(|frame| row(frame) < part.start);
+        let end = frames.partition_point(|frame| row(frame) < part.end);
+        &frames[begin..end.max(begin)]
+    });
     let mut inputs: Vec<Input> = Vec::new();
     let mut waiting = true;
     for frame in within.filter(|frame| frame.kind == FrameKind::Operator || frame.phase != Phase::Forward) {

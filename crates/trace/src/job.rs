@@ -305,6 +305,8 @@ pub struct Collective {
 pub enum StepSource {
     /// The end of each optimizer step.
     Optimizer,
+    /// Launches of CUDA graphs that hold the training step.
+    Replay,
     /// Ranges that the program marks.
     Marker,
     /// The period of the operation sequence.

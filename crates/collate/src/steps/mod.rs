@@ -3,20 +3,27 @@
 //! In order of trust: what the user says; the end of each optimizer step; ranges that the program marks; the period
 //! of the operation sequence. When none is found, the whole run is one step.
 //!
+//! The steady state is what comes last and lasts longest. Steps that run as CUDA graphs follow on some that ran without
+//! (warm-up before the capture) and replace them (`replay`); likewise training that goes on behind the last optimizer
+//! step that could be seen.
+//!
 //! Several optimizer steps may make one iteration (two networks trained in turn): when the steps repeat with a
 //! period, that many are taken together. The first steps of a run do more than the later ones (optimizer states,
 //! library tuning, allocator growth): they are warm-up, and are told by their different sequence of operations.
 
 mod period;
+mod replay;
 mod warmup;
 
+use std::collections::BTreeMap;
 use std::hash::Hasher as _;
 
 use siphasher::sip::SipHasher13;
 use trompe_trace::descriptor::Descriptor;
-use trompe_trace::job::{Action, HostEvent, Note, Operation, Severity, StepSource, Steps};
+use trompe_trace::job::{Action, HostEvent, Note, Operation, Severity, Site, StepSource, Steps};
 
 use crate::intern::without_numbers;
+use crate::interpret::{OptimizerEnd, Replay};
 use crate::walk::Mark;
 
 /// How the user wants the steps to be found.
@@ -53,8 +60,12 @@ pub(crate) struct Evidence<'e, 'a> {
     pub operations: &'e [Operation],
     /// Marked ranges, in events of the job trace.
     pub marks: &'e [Mark<'a>],
-    /// Ends of optimizer steps, in events of the job trace.
-    pub optimizer_ends: &'e [usize],
+    /// Places that the events name.
+    pub sites: &'e [Site],
+    /// Launches of graphs, by their events.
+    pub replays: &'e BTreeMap<usize, Replay>,
+    /// Ends of optimizer steps, ascending.
+    pub optimizer_ends: &'e [OptimizerEnd],
 }
 
 /// Finds the steps.
@@ -63,7 +74,7 @@ pub(crate) fn steps(evidence: Evidence<'_, '_>, wish: &StepsOverride) -> (Steps,
     let found = match &wish.boundary {
         StepBoundary::WholeRun => None,
         StepBoundary::Count(count) => {
-            let found = period::boundaries(evidence, Some(*count));
+            let found = period::boundaries(evidence, 0, Some(*count));
             if found.is_none() {
                 notes.push(not_found(
                     &format!("no {count} equal steps"),
@@ -130,28 +141,34 @@ fn doubts(source: StepSource, count: usize) -> Option<Note> {
 
 fn automatic(evidence: Evidence<'_, '_>) -> Option<(Vec<usize>, StepSource)> {
     if !evidence.optimizer_ends.is_empty() {
-        return Some((optimizer(evidence), StepSource::Optimizer));
+        let (first, source) = replay::first_end(evidence)
+            .map_or((0, StepSource::Optimizer), |first| (first, StepSource::Replay));
+        let found = optimizer(evidence, first);
+        return Some(replay::behind(evidence, &found).unwrap_or((found, source)));
     }
     if let Some(boundaries) = marked(evidence, names_a_step, 2) {
         return Some((boundaries, StepSource::Marker));
     }
-    period::boundaries(evidence, None).map(|boundaries| (boundaries, StepSource::Period))
+    replay::without_optimizer(evidence)
+        .or_else(|| period::boundaries(evidence, 0, None).map(|boundaries| (boundaries, StepSource::Period)))
 }
 
-/// Steps end with the optimizer's; several optimizers that take turns make one step together.
-fn optimizer(evidence: Evidence<'_, '_>) -> Vec<usize> {
-    let mut ends = evidence.optimizer_ends.to_vec();
-    ends.dedup();
-    let mut boundaries = vec![0];
-    boundaries.extend(ends.iter().filter(|end| **end > 0));
+/// Steps end with the optimizer's, from the `first` of its steps on; several optimizers that take turns make one step
+/// together.
+fn optimizer(evidence: Evidence<'_, '_>, first: usize) -> Vec<usize> {
+    let (before, ends) = evidence.optimizer_ends.split_at(first);
+    let start = before.last().map_or(0, |end| end.at);
+    let mut boundaries = vec![start];
+    boundaries.extend(ends.iter().map(|end| end.at).filter(|at| *at > start));
+    boundaries.dedup();
     let hashes: Vec<u64> = boundaries.windows(2).map(|w| sequence_hash(evidence, w[0], w[1])).collect();
     let period = repetition(&hashes);
     if period > 1 {
         // Count back from the last: what does not fill a step at the start is warm-up anyway.
         let keep: Vec<usize> = boundaries.iter().rev().step_by(period).copied().collect();
         boundaries = keep.into_iter().rev().collect();
-        if boundaries[0] != 0 {
-            boundaries.insert(0, 0);
+        if boundaries[0] != start {
+            boundaries.insert(0, start);
         }
     }
     boundaries

@@ -8,18 +8,22 @@ use std::collections::BTreeMap;
 
 use super::{Evidence, updates_parameters};
 
-/// Boundaries of `count` steps, or of as many as the trace suggests.
-pub(super) fn boundaries(evidence: Evidence<'_, '_>, count: Option<usize>) -> Option<Vec<usize>> {
+/// Boundaries of `count` steps, or of as many as the trace suggests, among the events from `from` on.
+pub(super) fn boundaries(
+    evidence: Evidence<'_, '_>,
+    from: usize,
+    count: Option<usize>,
+) -> Option<Vec<usize>> {
     if count == Some(0) {
         return None;
     }
     let mut places: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-    for (row, key) in evidence.keys.iter().enumerate().filter(|(_, key)| **key != 0) {
+    for (row, key) in evidence.keys.iter().enumerate().skip(from).filter(|(_, key)| **key != 0) {
         places.entry(*key).or_default().push(row);
     }
     let times = match count {
         Some(count) => count,
-        None => usual_count(&places, evidence.keys.len())?,
+        None => usual_count(&places, evidence.keys.len() - from)?,
     };
     let candidates = places.values().filter(|rows| rows.len() == times);
     let anchor = candidates.min_by_key(|rows| (unevenness(rows), rows[0]))?;
@@ -30,7 +34,7 @@ pub(super) fn boundaries(evidence: Evidence<'_, '_>, count: Option<usize>) -> Op
     let updates: Option<Vec<usize>> =
         periods.map(|(from, to)| (from..to).rev().find(|row| updates_parameters(evidence, *row))).collect();
     if let Some(updates) = updates {
-        let mut moved = vec![0];
+        let mut moved = vec![from];
         moved.extend(updates.into_iter().map(|row| row + 1));
         return Some(moved);
     }

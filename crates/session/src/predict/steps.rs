@@ -14,6 +14,9 @@ pub(super) fn steps(template: &RankTemplate, rank: &RankOutcome) -> Steps {
     let seen = template.steps.count();
     let (rule, found_by) = match template.steps.source {
         StepSource::Optimizer => (StepRule::Optimizer, "the end of the optimizer's step"),
+        StepSource::Replay => {
+            (StepRule::Period, "the launches of the CUDA graphs that hold the training step")
+        }
         StepSource::Marker => (StepRule::Range, "the ranges that the program marks"),
         StepSource::Period => (StepRule::Period, "the period of the operations' sequence"),
         StepSource::User => (StepRule::User, "the user's --steps"),
