@@ -13,9 +13,9 @@ A kernel is a function that gets a `Kernel` and calls instructions; calling it r
 
     double(rows=8).save("double.json")
 
-Every instruction of `docs/npu/instructions.md` is a method; operands go by position or by name. Variables are made by
-arithmetic (`i * 64 + 1`), conditions by comparison. Nothing is checked here but names and counts of operands: the
-program's reader checks the rest, and names the line of the kernel.
+Every instruction of `docs/npu/instructions.md` is a method; operands go by position or by name. Variables are
+made by arithmetic (`i * 64 + 1`), conditions by comparison. Nothing is checked here but names and counts of
+operands: the program's reader checks the rest, and names the line of the kernel.
 """
 
 from trompe.npu._builder import Kernel, Program, Var, View, kernel
@@ -24,8 +24,25 @@ f16, bf16, f32, f8e4m3, f8e5m2 = "f16", "bf16", "f32", "f8e4m3", "f8e5m2"
 i8, u8, i16, u16, i32, u32, i64, u64 = "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"
 
 __all__ = [
-    "Kernel", "Program", "Var", "View", "bf16", "f16", "f32", "f8e4m3", "f8e5m2", "i8", "i16", "i32", "i64", "kernel",
-    "main", "u8", "u16", "u32", "u64",
+    "Kernel",
+    "Program",
+    "Var",
+    "View",
+    "bf16",
+    "f8e4m3",
+    "f8e5m2",
+    "f16",
+    "f32",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "kernel",
+    "main",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
 ]
 
 

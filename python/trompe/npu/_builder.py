@@ -6,9 +6,11 @@ import json
 import pathlib
 import sys
 
-from trompe.npu._instructions import LANE, MICRO
-
 HERE = pathlib.Path(__file__).parent
+HELPERS = (HERE, pathlib.Path(contextlib.__file__).parent)
+# Operands of each instruction in order; made from crates/npu/src/ops/table.rs (a test keeps the two alike).
+TABLE = json.loads((HERE / "instructions.json").read_text())
+LANE, MICRO = TABLE["lane"], TABLE["micro"]
 
 
 class Program:
@@ -201,7 +203,7 @@ def _plain(value):
 def _where():
     """File and line of the kernel that called."""
     frame = sys._getframe(1)
-    while frame and pathlib.Path(frame.f_code.co_filename).parent in (HERE, pathlib.Path(contextlib.__file__).parent):
+    while frame and pathlib.Path(frame.f_code.co_filename).parent in HELPERS:
         frame = frame.f_back
     return f"{pathlib.Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame else None
 
@@ -211,15 +213,22 @@ class Kernel:
 
     def __init__(self, name, cores=1):
         self._data = {
-            "format": "trompe-npu-program", "version": 1, "name": name, "cores": cores,
-            "tensors": [], "micros": {}, "lanes": [],
+            "format": "trompe-npu-program",
+            "version": 1,
+            "name": name,
+            "cores": cores,
+            "tensors": [],
+            "micros": {},
+            "lanes": [],
         }
         self._instructions, self._table, self._names, self._made = None, LANE, 0, {}
 
     # Tensors.
 
     def _tensor(self, name, space, dtype, shape, **more):
-        self._data["tensors"].append({"name": name, "space": space, "dtype": dtype, "shape": list(shape)} | more)
+        self._data["tensors"].append(
+            {"name": name, "space": space, "dtype": dtype, "shape": list(shape)} | more
+        )
         return View(self, name, space, shape)
 
     def input(self, name, dtype, *shape):
@@ -349,7 +358,9 @@ class Kernel:
 
     def _emit(self, op, args, pipe=None):
         if self._instructions is None:
-            raise RuntimeError(f"`{op}` is outside any lane; put it under `with k.cube():` or `with k.vec():`")
+            raise RuntimeError(
+                f"`{op}` is outside any lane; put it under `with k.cube():` or `with k.vec():`"
+            )
         instruction = {"op": op, "args": args, "at": _where()}
         if pipe is not None:
             instruction["pipe"] = pipe
@@ -367,7 +378,9 @@ class Kernel:
     def _call(self, op, *values, pipe=None, **named):
         operands = self._table[op]
         if len(values) > len(operands):
-            raise TypeError(f"`{op}` takes {len(operands)} operands ({', '.join(operands)}), not {len(values)}")
+            raise TypeError(
+                f"`{op}` takes {len(operands)} operands ({', '.join(operands)}), not {len(values)}"
+            )
         args = dict(zip(operands, values, strict=False))
         for name, value in named.items():
             if name not in operands:
@@ -382,7 +395,7 @@ class Kernel:
 
 
 def kernel(function):
-    """Turns `def name(k, …)` into a function that returns the program; `cores=` says on how many cores it runs."""
+    """Turns `def name(k, …)` into a function that returns the program; `cores=` is on how many cores it runs."""
 
     @functools.wraps(function)
     def build(*values, cores=1, **named):

@@ -64,7 +64,8 @@ def load(target, torch):
     except (Unavailable, OSError) as reason:
         library.note(
             f"operator names, shapes and allocator events are not recorded: {reason}. "
-            "The run goes on without them."
+            "The run goes on without them; values that it reads back from the GPU may be left over "
+            "from other tensors."
         )
         target.meta("hook.observer", f"absent: {reason}")
         return None
