@@ -4,7 +4,7 @@ from trompe.npu import f16, f32, kernel, main
 
 
 @kernel
-def matmul(k, m=512, n=512, depth=512, slots=2, tile=128):
+def matmul(k, m=512, n=512, depth=512, *, slots=2, tile=128):  # noqa: PLR0913
     T = tile
     a, b, c = k.input("a", f16, m, depth), k.input("b", f16, n, depth), k.output("c", f32, m, n)
     l1 = [k.buffer(f"l1{name}", "l1", f16, T, T, slots=slots) for name in "ab"]
@@ -12,8 +12,8 @@ def matmul(k, m=512, n=512, depth=512, slots=2, tile=128):
     acc = k.local("acc", "l0c", f32, T, T)
     with k.cube():
         turn = k.var(0)
-        with k.auto_sync(), k.range(k.cube_index(), (m // T) * (n // T), k.cube_count()) as tile:
-            row, column = tile // (n // T) * T, tile % (n // T) * T
+        with k.auto_sync(), k.range(k.cube_index(), (m // T) * (n // T), k.cube_count()) as index:
+            row, column = index // (n // T) * T, index % (n // T) * T
             with k.range(0, depth, T) as step:
                 for source, start, near, far in ((a, row, l1[0], l0[0]), (b, column, l1[1], l0[1])):
                     k.gm_to_l1_nd2nz(near[turn], source.window([start, step], [T, T]), T, T, depth)

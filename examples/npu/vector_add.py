@@ -1,4 +1,7 @@
-"""z = x + y over n floats on every vector lane, with a tail: trompe npu run examples/npu/vector_add.py --in x=x.npy --in y=y.npy --out out"""
+"""z = x + y over n floats on every vector lane, with a tail.
+
+trompe npu run examples/npu/vector_add.py --in x=x.npy --in y=y.npy --out out
+"""
 
 from trompe.npu import f32, kernel, main
 

@@ -6,6 +6,8 @@
 //! `w` name of a view that the instruction makes, `o` variable that it sets, `e` event, `p` pipe, `l` list of up to four
 //! integers, `r` register, `m` mask register, `c(A|B)` one of these words, `d` element type, `n` anything (not read).
 
+use std::collections::BTreeMap;
+
 mod spec;
 mod table;
 
@@ -68,23 +70,14 @@ pub fn markdown() -> String {
     text
 }
 
-/// The table as the Python module `trompe.npu._instructions`: operands of each instruction in order.
+/// Operands of each instruction in order, for lanes and for micro programs: what the Python builder reads.
 #[must_use]
 pub fn python_table() -> String {
-    let mut text = String::from(
-        "\"\"\"Operands of each instruction in order; made from crates/npu/src/ops/table.rs (a test keeps the two alike).\"\"\"\n",
-    );
-    for (name, micro) in [("LANE", false), ("MICRO", true)] {
-        text.push_str(&format!("\n{name} = {{\n"));
-        for spec in spec::all() {
-            if spec.place == Place::Both || (spec.place == Place::Micro) == micro {
-                let operands: Vec<String> =
-                    spec.operands.iter().map(|operand| format!("\"{}\"", operand.name)).collect();
-                let comma = if operands.len() == 1 { "," } else { "" };
-                text.push_str(&format!("    \"{}\": ({}{comma}),\n", spec.name, operands.join(", ")));
-            }
-        }
-        text.push_str("}\n");
-    }
-    text
+    let list = |micro: bool| -> BTreeMap<&str, Vec<&str>> {
+        let here = |spec: &&Spec| spec.place == Place::Both || (spec.place == Place::Micro) == micro;
+        let operands = |spec: &'static Spec| spec.operands.iter().map(|operand| operand.name).collect();
+        spec::all().iter().filter(here).map(|spec| (spec.name, operands(spec))).collect()
+    };
+    let table = BTreeMap::from([("lane", list(false)), ("micro", list(true))]);
+    serde_json::to_string_pretty(&table).expect("names are JSON") + "\n"
 }

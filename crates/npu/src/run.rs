@@ -14,6 +14,7 @@ mod machine;
 mod pipe;
 pub(crate) mod record;
 mod sync;
+mod views;
 
 pub use machine::{Checks, Input, Options, Outcome, Output, run, validate};
 pub use record::{CoreTimeline, PipeUse, Step};

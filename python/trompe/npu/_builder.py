@@ -395,7 +395,7 @@ class Kernel:
 
 
 def kernel(function):
-    """Turns `def name(k, …)` into a function that returns the program; `cores=` is on how many cores it runs."""
+    """Turns `def name(k, …)` into a function that returns the program; `cores=` is the number of cores."""
 
     @functools.wraps(function)
     def build(*values, cores=1, **named):

@@ -5,5 +5,6 @@ mod cycles;
 mod errors;
 mod kernels;
 mod published;
+mod python;
 mod support;
 mod vector_ops;

@@ -334,7 +334,7 @@ fn micro_arithmetic() {
             let active = |at: usize| match mask {
                 "all" => true,
                 "half" => at < 32,
-                _ => at % 3 == 0,
+                _ => at.is_multiple_of(3),
             };
             let expect: Vec<f32> = (0..64).map(|at| if active(at) { f(a[at], b[at]) } else { 0.0 }).collect();
             close(&found, &expect, 5e-7);
