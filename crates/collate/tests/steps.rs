@@ -84,13 +84,31 @@ fn micro_batches_add_up() {
 #[test]
 fn optimizers_that_take_turns_make_one_step() {
     let trace = training(5, |t| {
+        let update = |t: &mut TraceBuilder, blocks: u32| {
+            let grid = [blocks, 1, 1];
+            let launch = Launch { name: ADAM, grid, ..Launch::default() };
+            t.range("Optimizer.step#AdamW.step", |t| _ = t.launch(launch));
+        };
         launch(t, "generator");
-        optimizer(t);
+        update(t, 7);
         launch(t, "discriminator");
         launch(t, "discriminator");
-        optimizer(t);
+        update(t, 9);
     });
     check(&job(trace, StepBoundary::Automatic), StepSource::Optimizer, &[0, 6, 11, 16, 21, 26], 1);
+}
+
+#[test]
+fn what_happens_every_other_step_does_not_make_two_steps_one() {
+    let turn = std::cell::Cell::new(0);
+    let trace = training(6, |t| {
+        launch(t, "work");
+        optimizer(t);
+        if turn.replace(turn.get() + 1) % 2 == 1 {
+            launch(t, "log");
+        }
+    });
+    check(&job(trace, StepBoundary::Automatic), StepSource::Optimizer, &[0, 3, 5, 8, 10, 13, 15], 1);
 }
 
 #[test]

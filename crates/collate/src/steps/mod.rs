@@ -7,8 +7,8 @@
 //! (warm-up before the capture) and replace them (`replay`); likewise training that goes on behind the last optimizer
 //! step that could be seen.
 //!
-//! Several optimizer steps may make one iteration (two networks trained in turn): when the steps repeat with a
-//! period, that many are taken together. The first steps of a run do more than the later ones (optimizer states,
+//! Several optimizer steps may make one iteration (two networks trained in turn): when what the updates do repeats with
+//! a period, that many steps are taken together. What else happens every few steps (logging, evaluation) is no reason. The first steps of a run do more than the later ones (optimizer states,
 //! library tuning, allocator growth): they are warm-up, and are told by their different sequence of operations.
 
 mod period;
@@ -20,7 +20,7 @@ use std::hash::Hasher as _;
 
 use siphasher::sip::SipHasher13;
 use trompe_trace::descriptor::Descriptor;
-use trompe_trace::job::{Action, HostEvent, Note, Operation, Severity, Site, StepSource, Steps};
+use trompe_trace::job::{Action, HostEvent, Note, Operation, Phase, Severity, Site, StepSource, Steps};
 
 use crate::intern::without_numbers;
 use crate::interpret::{OptimizerEnd, Replay};
@@ -161,8 +161,8 @@ fn optimizer(evidence: Evidence<'_, '_>, first: usize) -> Vec<usize> {
     let mut boundaries = vec![start];
     boundaries.extend(ends.iter().map(|end| end.at).filter(|at| *at > start));
     boundaries.dedup();
-    let hashes: Vec<u64> = boundaries.windows(2).map(|w| sequence_hash(evidence, w[0], w[1])).collect();
-    let period = repetition(&hashes);
+    let updates: Vec<u64> = boundaries.windows(2).map(|w| update_hash(evidence, w[0], w[1])).collect();
+    let period = repetition(&updates);
     if period > 1 {
         // Count back from the last: what does not fill a step at the start is warm-up anyway.
         let keep: Vec<usize> = boundaries.iter().rev().step_by(period).copied().collect();
@@ -181,6 +181,20 @@ fn repetition(hashes: &[u64]) -> usize {
     (1..=8.min(tail.len() / 2))
         .find(|period| tail.iter().zip(&tail[*period..]).all(|(a, b)| a == b))
         .unwrap_or(1)
+}
+
+/// How a range of events updates parameters: operations of the optimizer, sizes included, and graphs.
+fn update_hash(evidence: Evidence<'_, '_>, begin: usize, end: usize) -> u64 {
+    let mut hasher = SipHasher13::new();
+    for event in &evidence.events[begin..end] {
+        let updates = evidence.sites[event.site as usize].phase == Phase::Optimizer;
+        match &event.action {
+            Action::Enqueue { operation, .. } if updates => hasher.write_u32(*operation),
+            Action::Graph { operations, .. } => operations.iter().for_each(|row| hasher.write_u32(*row)),
+            _ => {}
+        }
+    }
+    hasher.finish()
 }
 
 /// What a range of events does.
