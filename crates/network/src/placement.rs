@@ -13,6 +13,8 @@ pub struct Placement {
     pub nodes: u32,
     /// The places inside the node that holds most of them, ascending.
     pub local: Vec<u32>,
+    /// The places inside the node that holds fewest, whose adapters are the narrowest way.
+    pub fewest: Vec<u32>,
 }
 
 impl Placement {
@@ -26,6 +28,7 @@ impl Placement {
         }
         // Strict comparison keeps the first of equals.
         let mut largest = BTreeSet::new();
+        let fewest = nodes.values().min_by_key(|local| local.len()).cloned().unwrap_or_default();
         for local in nodes.values() {
             if local.len() > largest.len() {
                 largest.clone_from(local);
@@ -35,13 +38,14 @@ impl Placement {
             ranks: nodes.values().map(|local| local.len() as u32).sum(),
             nodes: nodes.len() as u32,
             local: largest.into_iter().collect(),
+            fewest: fewest.into_iter().collect(),
         }
     }
 
     /// `local` ranks on each of `nodes` nodes, on the first devices of each.
     #[must_use]
     pub fn regular(nodes: u32, local: u32) -> Self {
-        Self { ranks: nodes * local, nodes, local: (0..local).collect() }
+        Self { ranks: nodes * local, nodes, local: (0..local).collect(), fewest: (0..local).collect() }
     }
 
     /// Ranks on the fullest node.
@@ -59,7 +63,8 @@ mod tests {
     fn places() {
         let fabric = Fabric::from_cluster(&trompe_hardware::resolve("dgx-h100:4").unwrap());
         let check = |devices: &[u32], ranks, nodes, local: &[u32]| {
-            let expect = Placement { ranks, nodes, local: local.to_vec() };
+            let fewest = if devices == [0, 8, 9] { vec![0] } else { local.to_vec() };
+            let expect = Placement { ranks, nodes, local: local.to_vec(), fewest };
             assert_eq!(Placement::of(&fabric, devices.iter().copied()), expect, "{devices:?}");
         };
         check(&[], 0, 0, &[]);

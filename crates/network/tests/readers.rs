@@ -1,7 +1,10 @@
 //! What other tools print becomes links.
 
 use trompe_hardware::{BytesPerSecond, resolve};
-use trompe_network::readers::{MatrixError, NcclTopologyError, NodeLinks, read_matrix, read_nccl_topology};
+use trompe_network::readers::{
+    AstraError, MatrixError, NcclTopologyError, NodeLinks, read_astra_network, read_matrix,
+    read_nccl_topology,
+};
 use trompe_network::{Fabric, Placement};
 
 const CUBE_MESH: &str = "
@@ -134,4 +137,40 @@ fn a_read_node_is_priced() {
             .time
     };
     assert_eq!(price(&fabric), price(&base));
+}
+
+#[test]
+fn astra_networks() {
+    let base = Fabric::from_cluster(&resolve("dgx-h100").unwrap());
+    let check = |topology: &str, counts: &str, ring: f64, nodes: u32| {
+        let dimensions = topology.split(',').count();
+        let numbers = |all: [&str; 3]| all[..dimensions].join(", ");
+        let text = format!(
+            "# a network\ntopology: [ {topology} ]\nnpus_count: [ {counts} ]  # devices\nbandwidth: [ {} ]\nlatency: [ {} ]\n",
+            numbers(["200.0", "100", "50"]),
+            numbers(["50", "500", "2000"]),
+        );
+        let (fabric, found) = base.with_astra(&read_astra_network(&text).unwrap());
+        let local: Vec<u32> = (0..fabric.devices_per_node).collect();
+        assert_eq!((fabric.layout(&local).ring.0, found), (ring * 1e9, nodes), "{text}");
+        fabric
+    };
+    check("Switch", "8", 200.0, 1);
+    check("Ring", "8", 400.0, 1);
+    check("FullyConnected", "4", 400.0, 1);
+    let fabric = check("Switch, Ring, Switch", "8, 4, 2", 200.0, 8);
+    assert_eq!((fabric.adapters, fabric.adapter.0), (8, 50e9));
+    assert_eq!(fabric.adapter_latency, trompe_base::Duration::from_nanos(2500));
+    let refused = |text: &str, error: AstraError| assert_eq!(read_astra_network(text), Err(error), "{text}");
+    refused("topology: Ring", AstraError::Missing { key: "topology" });
+    refused(
+        "topology: [Ring]\nnpus_count: [2, 2]",
+        AstraError::Length { key: "npus_count", found: 2, expected: 1 },
+    );
+    let text = |kind: &str, count: &str| {
+        format!("topology: [{kind}]\nnpus_count: [{count}]\nbandwidth: [1]\nlatency: [0]")
+    };
+    let entry = |key, entry: &str| AstraError::Entry { key, entry: entry.to_owned() };
+    refused(&text("Torus", "2"), entry("topology", "Torus"));
+    refused(&text("Ring", "0"), entry("npus_count", "0"));
 }

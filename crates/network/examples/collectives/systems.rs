@@ -113,7 +113,7 @@ impl System {
     pub(crate) fn placement(&self, nodes: u32, local: u32) -> Placement {
         // Two neighbours on that system share two links, which on the sheet's matrix are devices 0 and 3.
         if self.name == "Aceso V100" && (nodes, local) == (1, 2) {
-            return Placement { ranks: 2, nodes: 1, local: vec![0, 3] };
+            return Placement { ranks: 2, nodes: 1, local: vec![0, 3], fewest: vec![0, 3] };
         }
         Placement::regular(nodes, local)
     }

@@ -130,7 +130,7 @@ impl Fabric {
     /// What the devices of `placement` on one node can send into the network together, once it is congested.
     #[must_use]
     pub fn network_rate(&self, placement: &Placement) -> BytesPerSecond {
-        let rate = self.adapter.0 * f64::from(self.adapters_of(&placement.local));
+        let rate = self.adapter.0 * f64::from(self.adapters_of(&placement.fewest));
         match self.network {
             // Rings, trees and forwarded transfers stay on their rail, below the oversubscribed level.
             NetworkKind::RailOptimised => BytesPerSecond(rate),
@@ -147,7 +147,7 @@ impl Fabric {
         let nvlink = layout.carrier != Carrier::Pcie;
         let share = if nvlink { NVLINK_SHARE } else { PCIE_SHARE };
         let inside = layout.ring.0 * share / GIGA;
-        let network = self.adapter.0 * f64::from(self.adapters_of(&placement.local)) / GIGA;
+        let network = self.adapter.0 * f64::from(self.adapters_of(&placement.fewest)) / GIGA;
         let alone = placement.per_node() < 2;
         // Channels as NCCL reports them on such machines: NVSwitch 24 (Ampere, Hopper) or 32, one per link and
         // direction on a mesh, two over PCIe.

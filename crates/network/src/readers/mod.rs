@@ -1,11 +1,13 @@
-//! Fabrics from what other tools print: `nvidia-smi topo -m` and NCCL's topology files.
+//! Fabrics from what other tools print or read: `nvidia-smi topo -m`, NCCL's topology files, ASTRA-sim's networks.
 //!
-//! Both say how the devices of one node hang together; neither says what the devices are. A caller reads the links and
+//! They say how devices hang together, not what the devices are. A caller reads the links and
 //! lays them on a [`crate::Fabric`] ([`NodeLinks::apply`]). Readers take texts; whoever has the file reads it.
 
+mod astra;
 mod matrix;
 mod nccl;
 
+pub use astra::{AstraBlock, AstraDimension, AstraError, read_astra_network};
 pub use matrix::{MatrixError, read_matrix};
 pub use nccl::{NcclTopologyError, read_nccl_topology};
 
