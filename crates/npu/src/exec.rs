@@ -1,6 +1,6 @@
 //! What instructions do to memory, and which bytes they touch.
 //!
-//! [`footprint`] says it before anything happens: ranges, poison, hazards and bytes moved all come from it, so the code
+//! [`footprint()`] says it before anything happens: ranges, poison, hazards and bytes moved all come from it, so the code
 //! that moves data checks nothing again. [`execute`] moves the data.
 
 mod atomics;

@@ -1,7 +1,7 @@
 //! One kernel on the cores of an NPU, functional and cycle by cycle.
 //!
 //! What it is: [`Program`] (a kernel as data: tensors, and instructions for the cube lane and the two vector lanes of a
-//! core), [`Device`] and [`Profile`] (sheets), and [`run`], which checks the program, executes it on as many cores as
+//! core), [`Device`] and [`Profile`] (sheets), and [`run()`], which checks the program, executes it on as many cores as
 //! it asks for and says what came out, how many cycles it took and what each pipe waited for. [`builder`] writes
 //! programs.
 //!

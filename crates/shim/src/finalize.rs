@@ -26,7 +26,8 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
         }
     }
     // SAFETY: looks a name up in the libraries after this one.
-    let next = *NEXT.get_or_init(|| unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_exit".as_ptr()) } as usize);
+    let next =
+        *NEXT.get_or_init(|| unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_exit".as_ptr()) } as usize);
     if next == 0 {
         std::process::abort();
     }
@@ -41,7 +42,8 @@ fn interpreter_is_finalizing() -> bool {
         // SAFETY: looks a name up; both functions take nothing and return an int.
         unsafe {
             let function = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
-            !function.is_null() && std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(function)() != 0
+            !function.is_null()
+                && std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(function)() != 0
         }
     })
 }
