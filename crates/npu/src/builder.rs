@@ -383,6 +383,11 @@ impl Lane {
         View(view)
     }
 
+    /// A window of a tensor that is known by name.
+    pub fn part_of(&mut self, tensor: &str, offset: [i64; 2], span: [i64; 2]) -> View {
+        self.part(&View(tensor.to_owned()), offset.map(Into::into), span.map(Into::into))
+    }
+
     /// An event: `create_sevent` and its like.
     pub fn event(&mut self, op: &str, name: &str, (source, target): (&str, &str), preset: bool) {
         self.emit(
