@@ -74,7 +74,50 @@ fn absent_ranks_are_assumed_and_named() {
         job.ranks.iter().map(|r| (r.template, r.emulated)).collect::<Vec<_>>(),
         [(0, true), (0, false)]
     );
-    assert!(job.notes.iter().any(|n| n.text == "1 of 2 ranks were not emulated"), "{:?}", job.notes);
+    assert!(job.notes.iter().any(|n| n.text == "1 of 2 ranks did not run"), "{:?}", job.notes);
+}
+
+/// Rank `rank` of 16 in two nodes: all-reduces over everybody, its node (twice) and its column.
+fn meshed(rank: u32) -> WorkerTrace {
+    let mut t = TraceBuilder::new(100 + rank);
+    t.meta("environment", &format!(r#"{{"TROMPE_RANK": "{rank}", "TROMPE_WORLD_SIZE": "16"}}"#));
+    let node: Vec<u32> = (0..8).map(|place| rank / 8 * 8 + place).collect();
+    let column = vec![rank % 8, rank % 8 + 8];
+    let groups = [vec![], node.clone(), node, column];
+    for (id, members) in groups.iter().enumerate() {
+        let bytes: Vec<u8> = members.iter().flat_map(|m| m.to_le_bytes()).collect();
+        let size = if members.is_empty() { 16 } else { members.len() as u32 };
+        let place = members.iter().position(|member| *member == rank).map_or(rank, |place| place as u32);
+        // An identity of its own for each group of each place in the mesh.
+        let identity = 1000 * id as u64 + u64::from(members.first().copied().unwrap_or(0));
+        let device = DeviceIndex(0);
+        let id = id as u32;
+        t.record(&Record::Communicator { id, identity, size, rank: place, device, members: &bytes });
+        collective(&mut t, id, CollectiveKind::AllReduce, 0);
+    }
+    t.finish()
+}
+
+#[test]
+fn absent_ranks_have_the_groups_of_their_place() {
+    let job = job(&[meshed(0), meshed(13)]);
+    assert_eq!((job.ranks.len(), job.templates.len()), (16, 1));
+    let check = |rank: usize, expect: [&[u32]; 4]| {
+        let rows = &job.ranks[rank].communicators;
+        let members = |row: &usize| job.communicators[*row].members.iter().map(|rank| rank.0).collect();
+        let found: Vec<Vec<u32>> = rows.iter().map(members).collect();
+        assert_eq!(found, expect, "rank {rank}");
+        assert_ne!(rows[1], rows[2], "two groups of the same members are two");
+    };
+    let all: Vec<u32> = (0..16).collect();
+    let (first, second) = (&all[..8], &all[8..]);
+    check(0, [&all, first, first, &[0, 8]]);
+    check(5, [&all, first, first, &[5, 13]]);
+    check(8, [&all, second, second, &[0, 8]]);
+    check(15, [&all, second, second, &[7, 15]]);
+    // Rank 5 is in the column that rank 13, which ran, has announced.
+    assert_eq!(job.ranks[5].communicators[3], job.ranks[13].communicators[3]);
+    assert!(job.notes.iter().all(|note| !note.text.contains("not known")), "{:?}", job.notes);
 }
 
 #[test]

@@ -93,6 +93,13 @@ pub(crate) fn is_own(key: &[u8]) -> bool {
     key.starts_with(b"/trompe/")
 }
 
+/// The ranks of a message of the hook by which one rank says that it cannot go on without another: `(own, other)`.
+pub(crate) fn wanted(key: &[u8]) -> Option<(Rank, Rank)> {
+    let text = std::str::from_utf8(key.strip_prefix(b"/trompe/wanted/")?).ok()?;
+    let (own, other) = text.split_once('-')?;
+    Some((Rank(own.parse().ok()?), Rank(other.parse().ok()?)))
+}
+
 /// The key that the stand-in of an absent rank uses where `key` names that rank: its last number, replaced.
 pub(crate) fn mirrored(ranks: &Ranks, key: &[u8]) -> Option<Vec<u8>> {
     if is_own(key) {
@@ -144,6 +151,16 @@ mod tests {
         check("/addr", None);
         check("7", Some("5"));
         check("/trompe/objects/0/7", None);
+    }
+
+    #[test]
+    fn wanted_ranks_are_read() {
+        let check = |key: &str, expect: Option<(u32, u32)>| {
+            assert_eq!(wanted(key.as_bytes()), expect.map(|(own, other)| (Rank(own), Rank(other))));
+        };
+        check("/trompe/wanted/0-8", Some((0, 8)));
+        check("/trompe/wanted/0", None);
+        check("/wanted/0-8", None);
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use trompe_base::Rank;
+
 use crate::absent::Ranks;
 use crate::store::{Answer, Connection, Store};
 use crate::wire::Request;
@@ -62,6 +64,12 @@ impl Server {
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Ranks that could not go on without another, which does not exist: `(rank, the other)`.
+    #[must_use]
+    pub fn wanted(&self) -> Vec<(Rank, Rank)> {
+        self.shared.lock().store.wanted()
     }
 
     /// Keys that ranks waited for and nobody who exists had set, in the order in which they were given up on.
@@ -166,8 +174,6 @@ fn watch(shared: &Shared) {
 #[cfg(test)]
 mod tests {
     use std::io::Read;
-
-    use trompe_base::Rank;
 
     use super::*;
 

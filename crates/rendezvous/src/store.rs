@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use trompe_base::Rank;
+
 use crate::absent::{self, Ranks};
 use crate::wire::{self, NOT_READY, READY, Request, STOP_WAITING, WAIT_CANCELED};
 
@@ -65,6 +67,11 @@ impl Store {
     /// Keys that nobody who exists has set, in the order in which they were given up on.
     pub(crate) fn assumed(&self) -> &[Vec<u8>] {
         &self.assumed
+    }
+
+    /// Ranks that cannot go on without another, which does not exist: `(rank, the other)`.
+    pub(crate) fn wanted(&self) -> Vec<(Rank, Rank)> {
+        self.values.keys().filter_map(|key| absent::wanted(key)).collect()
     }
 
     /// Answers a request; the answers may go to other connections as well, which waited for it.

@@ -1,6 +1,6 @@
 //! Requests and what they are answered.
 
-use trompe_base::{Rank, UniqueId};
+use trompe_base::UniqueId;
 
 use super::*;
 

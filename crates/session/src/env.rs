@@ -96,9 +96,9 @@ registry! {
     TROMPE_TRACE_DIR = "TROMPE_TRACE_DIR", Trompe,
         "folder into which each process of the job writes its trace; absent: nothing is recorded";
     /// Ranks of the job.
-    WORLD_SIZE = "WORLD_SIZE", Both, "number of ranks of a distributed job; see `RANK`";
-    /// Ranks of the job.
     TROMPE_WORLD_SIZE = "TROMPE_WORLD_SIZE", Trompe, "number of ranks of a distributed job";
+    /// Ranks of the job.
+    WORLD_SIZE = "WORLD_SIZE", Both, "number of ranks of a distributed job; see `RANK`";
     /// Base of the cache folder.
     XDG_CACHE_HOME = "XDG_CACHE_HOME", User, "the cache is `$XDG_CACHE_HOME/trompe`";
 }

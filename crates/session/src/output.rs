@@ -137,6 +137,17 @@ impl OutputFolder {
         fs::create_dir_all(workers).map_err(|source| SessionError::writing(workers, source))
     }
 
+    /// Removes the worker traces of an attempt that is made again.
+    ///
+    /// # Errors
+    /// When the folder cannot be written to.
+    pub fn clear_workers(&self) -> Result<(), SessionError> {
+        for path in traces::worker_files(&self.layout().workers)? {
+            forgive_missing(fs::remove_file(&path)).map_err(|source| SessionError::writing(&path, source))?;
+        }
+        Ok(())
+    }
+
     /// Whether there is room for a small trace.
     ///
     /// # Errors

@@ -55,6 +55,9 @@ pub struct Finished {
     pub problems: Vec<SessionError>,
 }
 
+/// How often a distributed job is started again with more ranks before the user is asked.
+const MOST_ATTEMPTS: usize = 4;
+
 /// Everything that is known before the command starts.
 struct Prepared {
     cluster: ClusterSheet,
@@ -69,9 +72,22 @@ struct Prepared {
 /// # Errors
 /// What is wrong before the command starts; nothing was run and no file of an earlier run was touched then.
 pub fn run(request: &Request, progress: &mut dyn Progress) -> Result<Finished, SessionError> {
-    let prepared = prepare(request, progress)?;
+    let mut prepared = prepare(request, progress)?;
     progress.stage(Stage::Running);
-    let ended = launch::run(&prepared.workers.list, &prepared.emulation)?;
+    let mut ended = launch::run(&prepared.workers.list, &prepared.emulation)?;
+    for _ in 0..MOST_ATTEMPTS {
+        if request.ranks != RankChoice::Auto || ended.failed.is_none() || ended.interrupted_by.is_some() {
+            break;
+        }
+        let Some(more) = prepared.workers.with_wanted()? else { break };
+        if let Some(note) = more.chosen() {
+            progress.note(&note.text);
+        }
+        prepared.folder.clear_workers()?;
+        prepared.workers = more;
+        progress.stage(Stage::Running);
+        ended = launch::run(&prepared.workers.list, &prepared.emulation)?;
+    }
     let layout = prepared.folder.layout();
     let mut finished = Finished {
         exit_code: ended.exit_code(),

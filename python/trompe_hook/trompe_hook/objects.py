@@ -66,6 +66,7 @@ class _Call:
 
     def check_exists(self, rank):
         if not self._ranks.exists(rank):
+            exchange.client().set(f"trompe/wanted/{self.own}-{rank}", b"")
             chosen = ",".join(str(one) for one in sorted({*self._ranks.present, rank}))
             raise AbsentRank(
                 f"rank {self.own} waits for an object of rank {rank}, which does not run under trompe; "

@@ -18,6 +18,8 @@ use crate::{RankChoice, SessionError, env};
 pub(super) struct Workers {
     pub(super) list: Vec<Worker>,
     job: Option<Job>,
+    /// Why other ranks run than were to at first.
+    chosen: Option<Note>,
 }
 
 #[derive(Debug)]
@@ -25,6 +27,15 @@ struct Job {
     world: World,
     present: Vec<Rank>,
     store: Server,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    board: PathBuf,
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.board);
+    }
 }
 
 impl Workers {
@@ -40,32 +51,74 @@ impl Workers {
             let worker =
                 Worker { program: found.program.clone(), arguments, variables: Vec::new(), rank: None };
             return match choice {
-                RankChoice::Auto => Ok(Self { list: vec![worker], job: None }),
+                RankChoice::Auto => Ok(Self { list: vec![worker], job: None, chosen: None }),
                 _ => Err(SessionError::NoRanks),
             };
         };
         let present = world.present(choice)?;
+        let (program, arguments) = program(&world.worker, found)?;
+        Self::start((program, arguments), world.clone(), present, board.to_owned())
+    }
+
+    /// Starts the store of a distributed job and says which processes to start.
+    fn start(
+        (program, arguments): (PathBuf, Vec<OsString>),
+        world: World,
+        present: Vec<Rank>,
+        board: PathBuf,
+    ) -> Result<Self, SessionError> {
         // Messages of an earlier run would be taken for this one's.
-        let _ = fs::remove_dir_all(board);
-        fs::create_dir_all(board).map_err(|source| SessionError::writing(board, source))?;
+        let _ = fs::remove_dir_all(&board);
+        fs::create_dir_all(&board).map_err(|source| SessionError::writing(&board, source))?;
         let store = Server::start(Ranks::new(world.size, &present));
         let store = store.map_err(|source| SessionError::NoStore { source })?;
-        let meeting = Meeting { port: store.port(), board: board.to_owned(), present: present.clone() };
-        let (program, arguments) = program(&world.worker, found)?;
+        let meeting = Meeting { port: store.port(), board: board.clone(), present: present.clone() };
         let worker = |rank: &Rank| Worker {
             program: program.clone(),
-            arguments: with_local_rank(&arguments, world, *rank),
-            variables: world::variables(world, *rank, &meeting),
+            arguments: with_local_rank(&arguments, &world, *rank),
+            variables: world::variables(&world, *rank, &meeting),
             rank: Some(*rank),
         };
         let list = present.iter().map(worker).collect();
-        Ok(Self { list, job: Some(Job { world: world.clone(), present, store }) })
+        let job = Job { world, present, store, program, arguments, board };
+        Ok(Self { list, job: Some(job), chosen: None })
+    }
+
+    /// The same job with more ranks, when those that ran could not go on without others.
+    pub(super) fn with_wanted(&self) -> Result<Option<Self>, SessionError> {
+        let Some(job) = &self.job else { return Ok(None) };
+        let wanted = job.store.wanted();
+        let present = enough(job.world.size, &job.present, &wanted);
+        if present == job.present {
+            return Ok(None);
+        }
+        // The old folder goes when the old job is dropped.
+        let board = job.board.with_extension(present.len().to_string());
+        let command = (job.program.clone(), job.arguments.clone());
+        let mut more = Self::start(command, job.world.clone(), present.clone(), board)?;
+        let list: Vec<String> = present.iter().map(Rank::to_string).collect();
+        let (rank, other) = wanted[0];
+        more.chosen = Some(Note {
+            severity: Severity::Info,
+            code: "ranks-chosen".to_owned(),
+            text: format!(
+                "Rank {rank} cannot go on without rank {other}, so the job was started again with ranks {}.",
+                list.join(", ")
+            ),
+            action: Some(format!("pass `--ranks {}` to start with them", list.join(","))),
+        });
+        Ok(Some(more))
+    }
+
+    /// Why other ranks run than were to at first.
+    pub(super) const fn chosen(&self) -> Option<&Note> {
+        self.chosen.as_ref()
     }
 
     /// What the user should know about the ranks after they have ended.
     pub(super) fn notes(&self, ended: &Ended) -> Vec<Note> {
         let Some(job) = &self.job else { return Vec::new() };
-        let mut notes = Vec::new();
+        let mut notes: Vec<Note> = self.chosen.iter().cloned().collect();
         if let Some(rank) = ended.failed {
             let others = if job.present.len() > 1 { "; the other ranks were stopped" } else { "" };
             notes.push(Note {
@@ -111,6 +164,26 @@ fn program(worker: &WorkerCommand, found: &Found) -> Result<(PathBuf, Vec<OsStri
     }
 }
 
+/// The ranks to run when some of `present` want others.
+///
+/// Ranks that wait for each other's objects are neighbours in a pipeline. When the first rank wants one, the ranks at
+/// that distance from each other are one pipeline, of all stages; it is enough. Otherwise the wanted ones are added.
+fn enough(size: u32, present: &[Rank], wanted: &[(Rank, Rank)]) -> Vec<Rank> {
+    const LONGEST: u32 = 64;
+    let distance = wanted.iter().filter(|(rank, _)| rank.0 == 0).map(|(_, other)| other.0).min();
+    if let Some(distance) = distance.filter(|n| *n > 0 && size.is_multiple_of(*n) && size / n <= LONGEST) {
+        let pipeline: Vec<Rank> = (0..size).step_by(distance as usize).map(Rank).collect();
+        if pipeline != present {
+            return pipeline;
+        }
+    }
+    let mut ranks: Vec<Rank> =
+        present.iter().copied().chain(wanted.iter().map(|(_, other)| *other)).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks
+}
+
 /// The old launcher of PyTorch also gives the rank in the node as the script's first argument.
 fn with_local_rank(arguments: &[OsString], world: &World, rank: Rank) -> Vec<OsString> {
     let mut arguments = arguments.to_vec();
@@ -120,4 +193,26 @@ fn with_local_rank(arguments: &[OsString], world: &World, rank: Rank) -> Vec<OsS
         arguments.insert(at, format!("--local-rank={}", rank.0 % world.per_node).into());
     }
     arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(present: &[u32], wanted: &[(u32, u32)], expect: &[u32]) {
+        let present: Vec<Rank> = present.iter().copied().map(Rank).collect();
+        let wanted: Vec<_> = wanted.iter().map(|(rank, other)| (Rank(*rank), Rank(*other))).collect();
+        let found: Vec<u32> = enough(32, &present, &wanted).iter().map(|rank| rank.0).collect();
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn wanted_ranks_run_in_the_next_attempt() {
+        check(&[0, 31], &[], &[0, 31]);
+        check(&[0, 31], &[(0, 8), (31, 23)], &[0, 8, 16, 24]);
+        check(&[0, 31], &[(31, 23)], &[0, 23, 31]);
+        check(&[0, 31], &[(0, 5)], &[0, 5, 31]);
+        check(&[0, 8, 16, 24], &[(0, 8), (8, 9)], &[0, 8, 9, 16, 24]);
+    }
 }
