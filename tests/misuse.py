@@ -229,3 +229,55 @@ def compiler_missing(runner, folder):
         + _said(output, "no C++ compiler", "goes on without")
         + _no_panic(output)
     )
+
+
+def _distributed(runner, folder, ranks, *launcher):
+    """A job that is refused before it starts."""
+    arguments = ["run", "--cluster", "dgx-h100", *ranks, "--out", str(folder / "out"), "--"]
+    return runner.run([*arguments, *launcher, "parallel.py", "ddp"], folder)
+
+
+@scenario
+def world_larger_than_the_cluster(runner, folder):
+    """32 ranks on 8 devices: nothing is started."""
+    code, output = _distributed(runner, folder, [], "torchrun", "--nnodes=4", "--nproc-per-node=8")
+    return (
+        _failed(code, 2)
+        + _said(output, "the job has 32 ranks", "has 8 devices", "--cluster dgx-h100:NODES")
+        + _no_panic(output)
+    )
+
+
+@scenario
+def ranks_that_do_not_exist(runner, folder):
+    """A rank beyond the last one, and ranks of a command that has none."""
+    code, output = _distributed(runner, folder, ["--ranks", "0,8"], "torchrun", "--nproc-per-node=8")
+    complaints = _failed(code, 2) + _said(output, "there is no rank 8: the job has 8 ranks")
+    code, output = _distributed(runner, folder, ["--ranks", "0,1"], "python")
+    return complaints + _failed(code, 2) + _said(output, "starts one process", "torchrun") + _no_panic(output)
+
+
+@scenario
+def launcher_without_a_script(runner, folder):
+    """`torchrun` alone, and an option that it does not have."""
+    out = ["--out", str(folder / "out"), "--"]
+    code, output = runner.run(["run", *out, "torchrun", "--nproc-per-node=2"], folder)
+    complaints = _failed(code, 2) + _said(output, "not told which script")
+    code, output = runner.run(["run", *out, "torchrun", "--gpus=2", "parallel.py"], folder)
+    return (
+        complaints + _failed(code, 2) + _said(output, "torchrun has no option `--gpus`") + _no_panic(output)
+    )
+
+
+@scenario
+def one_rank_killed(runner, folder):
+    """A rank dies of a signal: which one is said, the others are stopped, their traces are used."""
+    arguments = ["run", "--cluster", "dgx-h100", "--out", str(folder / "out"), "--"]
+    command = ["torchrun", "--nproc-per-node=8", "dies.py"]
+    code, output = runner.run([*arguments, *command], folder)
+    return (
+        _failed(code, 137)
+        + _said(output, "Rank 7 of 8 ended with exit code 137; the other ranks were stopped")
+        + _left_running("dies.py")
+        + _no_panic(output)
+    )

@@ -1,4 +1,4 @@
-"""A pipeline of four stages over the nodes, with data parallelism inside them: each stage has its own ranks."""
+"""A pipeline of four stages over the nodes, with data parallelism inside each stage."""
 
 import os
 
