@@ -159,6 +159,21 @@ pub enum RunError {
         /// Every blocked actor.
         waits: Vec<BlockedActor>,
     },
+    /// Two cores touch the same bytes and nothing orders them.
+    #[error(
+        "cores {} and {} both touch byte {offset} of `{tensor}`, in {} and {}, and nothing orders them; use a collective \
+         (`allcube`, `allvec`), atomics, or other bytes", cores[0], cores[1], sites[0], sites[1]
+    )]
+    Race {
+        /// The tensor.
+        tensor: String,
+        /// First byte that both touch.
+        offset: u64,
+        /// The cores.
+        cores: [u32; 2],
+        /// Their instructions.
+        sites: Box<[Site; 2]>,
+    },
     /// A flag was set and never taken.
     #[error("after the last instruction {0}; every set needs its wait")]
     Unconsumed(String),

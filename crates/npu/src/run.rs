@@ -12,6 +12,7 @@ mod control;
 pub(crate) mod core;
 mod machine;
 mod pipe;
+mod races;
 pub(crate) mod record;
 mod sync;
 mod views;

@@ -122,6 +122,9 @@ pub(super) struct Core {
     pub(super) dumps: Vec<(String, View, Vec<u8>)>,
     pub(super) error: Option<RunError>,
     pub(super) makespan: u64,
+    /// What it touched of global memory, where races are looked for.
+    pub(super) accesses_gm: Vec<super::races::Access>,
+    pub(super) looks_for_races: bool,
     /// Bytes that data moves read, per path.
     pub(super) moved: std::collections::BTreeMap<&'static str, u64>,
     /// Micro counts already known: program and numbers to count.
@@ -205,6 +208,8 @@ impl Core {
             dumps: Vec::new(),
             error: None,
             makespan: 0,
+            accesses_gm: Vec::new(),
+            looks_for_races: super::races::applies(shared),
             moved: std::collections::BTreeMap::new(),
             counted: std::collections::BTreeMap::new(),
         };

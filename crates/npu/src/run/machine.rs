@@ -172,6 +172,9 @@ pub fn run(
         let waits = cores.iter().flat_map(|(core, _)| core.waits()).collect();
         return Err(RunError::Deadlock { waits });
     }
+    if let Some(race) = super::races::find(cores.iter().map(|(core, _)| core)) {
+        return Err(race);
+    }
     if options.checks.unconsumed
         && let Some(left) = cores.iter().find_map(|(core, _)| core.unconsumed())
     {

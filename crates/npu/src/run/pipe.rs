@@ -399,6 +399,9 @@ impl Core {
             *self.moved.entry(path).or_insert(0) += read;
         }
         let turns = plan(task, &self.vectors[sub])?;
+        if self.looks_for_races {
+            self.remember(actor, task.instr, &footprint, task.atomic.is_some());
+        }
         if !shared.options.timing_only {
             let size = turns.map_or(4, |turns| 256 / turns.lanes);
             let mask = self.vectors[sub].bytes(size);

@@ -428,3 +428,22 @@ fn checks_can_be_left_out() {
     let checks = Checks { poison: false, ..Checks::default() };
     assert!(simulate(&program, &[], &Options { checks, ..Options::default() }).is_ok());
 }
+
+#[test]
+fn races_between_cores() {
+    let make = |trips: bool| {
+        let mut kernel = Kernel::new("race", 2);
+        let y = kernel.global("y", F32, &[2, 64], Role::Output);
+        kernel.local("a", "ub", F32, &[1, 64]);
+        kernel.lane(LaneName::Vec0, |lane| {
+            dup(lane, "a", 1);
+            let core = lane.ask("GetCubeIdx");
+            let row = lane.calc("var_mul", &core, i64::from(!trips));
+            let to = lane.rows(&y, &row, 1, [2, 64]);
+            let moved = args(&[("src", "a")], &[("n_burst", 1), ("burst_len_byte", 256)]);
+            lane.emit("ub_to_gm_pad", &[vec![("dst", (&to).into())], moved].concat());
+        });
+        kernel.build()
+    };
+    check(make, &["cores 0 and 1 both touch byte 0 of `y`", "vec0[4] `ub_to_gm_pad`", "nothing orders them"]);
+}
