@@ -80,7 +80,7 @@ pub fn collate(traces: &[WorkerTrace], options: &Options) -> Result<JobTrace, Co
         let several = traces.len() > 1 && process.world > 1;
         job.notes.extend(notes.into_iter().map(|note| if several { prefixed(note, &about) } else { note }));
         if job.facts.is_empty() || process.rank == 0 {
-            job.facts = facts(&names);
+            job.facts = facts(trace, &names);
         }
         processes.push(process);
     }
@@ -97,9 +97,27 @@ fn prefixed(note: Note, about: &str) -> Note {
     Note { text: format!("{about}{}", note.text), ..note }
 }
 
-fn facts(names: &Names<'_>) -> BTreeMap<String, String> {
+fn facts(trace: &WorkerTrace, names: &Names<'_>) -> BTreeMap<String, String> {
     let kept = names.meta.iter().filter(|(key, _)| !INNER_FACTS.contains(key));
-    kept.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    let mut facts: BTreeMap<_, _> =
+        kept.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    if let Some(nanoseconds) = emulation_cost(trace, names) {
+        facts.insert("emulator.nanoseconds_per_call".to_owned(), format!("{nanoseconds:.1}"));
+    }
+    facts
+}
+
+/// What the emulator itself takes for a recorded call: the median time between a call's entry and its exit, in
+/// nanoseconds. It is in no event's host time, which ends at the entry.
+fn emulation_cost(trace: &WorkerTrace, names: &Names<'_>) -> Option<f64> {
+    let calls = trace.entries().filter(|entry| entry.record.api().is_some());
+    let mut ticks: Vec<u32> = calls.map(|entry| entry.stamp.ticks).collect();
+    let middle = ticks.len() / 2;
+    if ticks.is_empty() {
+        return None;
+    }
+    let (_, median, _) = ticks.select_nth_unstable(middle);
+    Some(names.clock.length_nanos(u64::from(*median)))
 }
 
 /// Interprets one process.
