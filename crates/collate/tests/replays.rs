@@ -144,6 +144,21 @@ fn training_that_goes_on_behind_the_last_optimizer_range_counts() {
 }
 
 #[test]
+fn something_rare_does_not_join_the_steps_behind_the_last_range() {
+    let run = |t: &mut TraceBuilder| {
+        (0..2).for_each(|_| step(t));
+        for index in 0..10 {
+            pass(t);
+            launch(t, "compiled_update");
+            if index % 5 == 4 {
+                launch(t, "log");
+            }
+        }
+    };
+    check(run, StepSource::Period, &[14, 21, 28, 35, 42, 50, 57, 64, 71, 78, 85]);
+}
+
+#[test]
 fn what_follows_training_is_no_step() {
     let trained = [0, 7, 14, 21];
     let check = |rest: &dyn Fn(&mut TraceBuilder)| {

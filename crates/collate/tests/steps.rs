@@ -142,6 +142,18 @@ fn repetition_serves_when_nothing_is_named() {
 }
 
 #[test]
+fn copying_a_model_to_the_device_is_no_training() {
+    let mut t = TraceBuilder::default();
+    let api = t.api("cudart/cudaMemsetAsync/emulated");
+    for _ in 0..20 {
+        let stream = trompe_base::StreamId(0);
+        t.record(&trompe_trace::record::Record::Set { api, stream, bytes: 64, value: 0 });
+    }
+    launch(&mut t, "fails");
+    check(&job(t.finish(), StepBoundary::Automatic), StepSource::WholeRun, &[0, 21], 0);
+}
+
+#[test]
 fn the_user_has_the_last_word() {
     let trace = || {
         training(6, |t| {

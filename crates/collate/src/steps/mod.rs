@@ -20,7 +20,9 @@ use std::hash::Hasher as _;
 
 use siphasher::sip::SipHasher13;
 use trompe_trace::descriptor::Descriptor;
-use trompe_trace::job::{Action, HostEvent, Note, Operation, Phase, Severity, Site, StepSource, Steps};
+use trompe_trace::job::{
+    Action, CallClass, HostEvent, Note, Operation, Phase, Severity, Site, StepSource, Steps,
+};
 
 use crate::intern::without_numbers;
 use crate::interpret::{OptimizerEnd, Replay};
@@ -149,8 +151,12 @@ fn automatic(evidence: Evidence<'_, '_>) -> Option<(Vec<usize>, StepSource)> {
     if let Some(boundaries) = marked(evidence, names_a_step, 2) {
         return Some((boundaries, StepSource::Marker));
     }
-    replay::without_optimizer(evidence)
-        .or_else(|| period::boundaries(evidence, 0, None).map(|boundaries| (boundaries, StepSource::Period)))
+    replay::without_optimizer(evidence).or_else(|| {
+        let boundaries = period::boundaries(evidence, 0, None)?;
+        // Copying a model to the device, parameter by parameter, repeats too.
+        let computes = boundaries.windows(2).all(|w| evidence.events[w[0]..w[1]].iter().any(computes));
+        computes.then_some((boundaries, StepSource::Period))
+    })
 }
 
 /// Steps end with the optimizer's, from the `first` of its steps on; several optimizers that take turns make one step
@@ -231,6 +237,11 @@ fn marked(evidence: Evidence<'_, '_>, wanted: impl Fn(&str) -> bool, least: usiz
     boundaries.push(if last.end > last.begin { last.end } else { evidence.events.len() });
     boundaries.dedup();
     (boundaries.len() > 1).then_some(boundaries)
+}
+
+/// Whether an event makes the device compute: more than copies and fills.
+fn computes(event: &HostEvent) -> bool {
+    matches!(event.call, CallClass::Launch | CallClass::LibraryLaunch | CallClass::Graph)
 }
 
 /// Whether an event enqueues a parameter update.
