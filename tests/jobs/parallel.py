@@ -11,6 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 parser = argparse.ArgumentParser()
 parser.add_argument("kind", choices=("ddp", "fsdp", "fsdp2", "hsdp", "tp", "fsdp-tp"))
 parser.add_argument("--steps", type=int, default=5)
+parser.add_argument("--bind", action="store_true", help="bind the device: groups are then split from others")
 arguments = parser.parse_args()
 
 WIDTH, BATCH, LENGTH = 512, 4, 256
@@ -41,7 +42,10 @@ class Model(nn.Module):
 
 local = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local)
-dist.init_process_group("nccl")
+if arguments.bind:
+    dist.init_process_group("cpu:gloo,cuda:nccl", device_id=torch.device("cuda", local))
+else:
+    dist.init_process_group("nccl")
 rank, world = dist.get_rank(), dist.get_world_size()
 model = Model().cuda()
 

@@ -65,25 +65,28 @@ def _tell_members(module, hint):
 
 
 def _tell_splits(module, hint):
-    """`split_group` names the members by their places in the parent."""
-    group_class = module.ProcessGroup
-    original = group_class.split_group
+    """`split_group` names the members of all parts by their places in the parent."""
+    original = getattr(module, "split_group", None)
+    if original is None:
+        return
+    signature = inspect.signature(original)
 
     @functools.wraps(original)
-    def split_group(self, places, *arguments, **options):
-        places = list(places)
-        if self.rank() not in places:
-            return original(self, places, *arguments, **options)
-        parent = module._world.pg_group_ranks.get(self)
-        by_place = {place: rank for rank, place in parent.items()} if parent else {}
-        members = [by_place.get(place, place) for place in places]
-        hint(members, places.index(self.rank()))
+    def split_group(*arguments, **options):
+        bound = signature.bind(*arguments, **options).arguments
+        parent = bound.get("parent_pg") or module._get_default_group()
+        place = parent.rank()
+        own = next((part for part in bound.get("split_ranks") or () if place in part), None)
+        if own is None:
+            return original(*arguments, **options)
+        ranks = module.get_process_group_ranks(parent)
+        hint([ranks[other] for other in own], list(own).index(place))
         try:
-            return original(self, places, *arguments, **options)
+            return original(*arguments, **options)
         finally:
             hint([], 0)
 
-    group_class.split_group = split_group
+    module.split_group = split_group
 
 
 def _replace_gloo(module, ranks):

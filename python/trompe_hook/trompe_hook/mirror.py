@@ -94,12 +94,16 @@ class Mirror(Backend):
         # Members make equal groups in equal order.
         joined = ",".join(str(member) for member in members)
         self._name = f"gloo/{joined}/{exchange.number('mirror', joined)}"
-        self._pending = {}
+        self._options = Backend.Options("gloo")
 
     # What PyTorch asks of a backend beside collectives.
 
     def getBackendName(self):
         return "gloo"
+
+    @property
+    def options(self):
+        return self._options
 
     @property
     def supports_splitting(self):

@@ -55,10 +55,15 @@ def install():
 def _change(module, ranks):
     from . import groups, objects, stores
 
+    names = (*objects.CHANGED, "TCPStore", "barrier", "split_group")
+    before = {name: getattr(module, name, None) for name in names}
     stores.change(module)
     groups.change(module, ranks)
     objects.change(module, ranks)
-    package = sys.modules.get("torch.distributed")
-    for name in (*objects.CHANGED, "TCPStore"):
-        if package is not None and hasattr(package, name):
-            setattr(package, name, getattr(module, name))
+    # Modules that were imported earlier hold the functions under their own names.
+    for name, other in list(sys.modules.items()):
+        if other is None or other is module or not name.startswith("torch.distributed"):
+            continue
+        for key, original in before.items():
+            if original is not None and vars(other).get(key) is original:
+                setattr(other, key, getattr(module, key))
