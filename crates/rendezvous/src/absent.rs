@@ -6,7 +6,7 @@
 //! - A key that ends in the number of an absent rank has the value that the rank *standing in* for it has set: the
 //!   nearest existing one below, or else the first.
 //! - For anything else the store waits for the existing ranks to set it, and only when nothing moves any more takes
-//!   it as set by an absent one (see [`crate::state`]).
+//!   it as set by an absent one (see [`crate::store`]).
 
 use std::collections::BTreeSet;
 
