@@ -1,6 +1,6 @@
 //! Plain data of everything a user sees: what `report.json` holds, and the [`Timeline`] beside it.
 //!
-//! What it is: public-field structs that serialise to `report.json`, whose JSON schema ([`schema`]) is published as
+//! What it is: public-field structs that serialise to `report.json`, whose JSON schema ([`schema()`]) is published as
 //! `docs/report.schema.json`, and one check of their invariants ([`Report::check`]).
 //!
 //! What it is not: it computes no prediction, draws nothing and reads no file. Who fills it knows the simulation; who
