@@ -72,10 +72,14 @@ def _nothing_wrong(original):
 
 
 def _change(module, ranks):
+    from torch._C import _distributed_c10d as binding
+
     from . import groups, objects, stores
 
-    names = (*objects.CHANGED, "TCPStore", "barrier", "split_group")
+    names = (*objects.CHANGED, "barrier", "split_group")
     before = {name: getattr(module, name, None) for name in names}
+    # Each module takes the store's class from the binding.
+    before["TCPStore"] = binding.TCPStore
     stores.change(module)
     groups.change(module, ranks)
     objects.change(module, ranks)
