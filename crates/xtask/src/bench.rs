@@ -26,8 +26,7 @@ pub(crate) struct Arguments {
 
 /// Runs the chosen benchmarks in the workspace at `root`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
-    let Arguments { parts, json: as_json } = arguments;
-    let as_json = *as_json;
+    let Arguments { ref parts, json: as_json } = *arguments;
     let chosen: Vec<&str> =
         if parts.is_empty() { PARTS.to_vec() } else { parts.iter().map(String::as_str).collect() };
     let machine = machine();
