@@ -30,6 +30,10 @@ pub struct DeviceSheet {
     pub power: Power,
     /// What the CUDA software takes on such a device.
     pub runtime: Runtime,
+    /// An NPU: the name under which the kernel simulator knows its cores. It runs no CUDA; where this sheet asks for
+    /// multiprocessors it has cores, and numbers that only CUDA asks for say so in their source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub npu: Option<String>,
 }
 
 /// Multiprocessors, their limits and their clocks.

@@ -25,6 +25,8 @@ pub enum LinkKind {
     NvSwitch,
     /// NVLink without switches: pairs share the links.
     NvLinkMesh,
+    /// HCCS between NPUs, without switches: pairs share the links.
+    Hccs,
     /// PCIe through the host.
     Pcie,
     /// InfiniBand.

@@ -40,6 +40,7 @@ fn the_catalogue_has_all_devices_and_nodes() {
     let nodes = [
         "a100-pcie-pairs",
         "a40-pairs",
+        "atlas-800t-a2",
         "aws-p4de",
         "dgx-a100",
         "dgx-b200",
@@ -62,7 +63,8 @@ fn the_catalogue_has_all_devices_and_nodes() {
 #[test]
 fn every_number_of_every_sheet_has_a_source() {
     let catalogue = Catalogue::builtin();
-    for name in catalogue.devices() {
+    assert_eq!(catalogue.npus(), ["ascend-910b3"]);
+    for name in catalogue.devices().into_iter().chain(catalogue.npus()) {
         let provenance = catalogue.provenance(name).unwrap();
         let json = serde_json::to_value(catalogue.device(name).unwrap()).unwrap();
         let mut numbers = Vec::new();
@@ -119,6 +121,19 @@ fn peaks_follow_from_multiprocessors_and_clocks() {
             agree(&format!("{} fp8", device.name), fp8.0, fp16.0 * 2.0, 0.02);
         }
     }
+}
+
+/// A cube multiplies 16 x 16 x 16 per cycle, a vector core adds and multiplies 256 bytes.
+#[test]
+fn peaks_of_npus_follow_from_cores_and_clocks() {
+    let device = Catalogue::builtin().device("ascend-910b3").unwrap();
+    let cycles = f64::from(device.compute.sm_count) * device.compute.boost_clock.0;
+    agree("fp16", device.matrix_peak(DType::F16).0, 2.0 * 4096.0 * cycles, 0.001);
+    agree("bf16", device.matrix_peak(DType::Bf16).0, 2.0 * 4096.0 * cycles, 0.001);
+    agree("int8", device.matrix_peak(DType::I8).0, 2.0 * 8192.0 * cycles, 0.001);
+    agree("fp32", device.vector_peak(DType::F32).0, 2.0 * 128.0 * cycles, 0.001);
+    let node = resolve("atlas-800t-a2").unwrap().node;
+    assert_eq!((node.device.npu.as_deref(), node.peer.kind), (Some("ascend-910b3"), LinkKind::Hccs));
 }
 
 #[test]

@@ -48,10 +48,16 @@ impl Catalogue {
         Self { sheets }
     }
 
-    /// Names of all devices, in order.
+    /// Names of all devices that run CUDA, in order.
     #[must_use]
     pub fn devices(&self) -> Vec<&str> {
-        self.names(Kind::Device)
+        self.of_kind(Kind::Device).filter(|sheet| !sheet.is_npu()).map(|sheet| sheet.name.as_str()).collect()
+    }
+
+    /// Names of all NPUs, in order.
+    #[must_use]
+    pub fn npus(&self) -> Vec<&str> {
+        self.of_kind(Kind::Device).filter(|sheet| sheet.is_npu()).map(|sheet| sheet.name.as_str()).collect()
     }
 
     /// Names of all nodes, in order.
@@ -101,7 +107,11 @@ impl Catalogue {
     }
 
     fn names(&self, kind: Kind) -> Vec<&str> {
-        self.sheets.values().filter(|sheet| sheet.kind == kind).map(|sheet| sheet.name.as_str()).collect()
+        self.of_kind(kind).map(|sheet| sheet.name.as_str()).collect()
+    }
+
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Sheet> {
+        self.sheets.values().filter(move |sheet| sheet.kind == kind)
     }
 
     /// The built-in sheet of this name or alias.
@@ -283,6 +293,10 @@ impl Sheet {
 
     fn aliases(&self) -> impl Iterator<Item = &str> {
         self.table.get("aliases").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    fn is_npu(&self) -> bool {
+        self.table.contains_key("npu")
     }
 
     fn is_not(&self, expected: Kind) -> HardwareError {

@@ -83,7 +83,7 @@ impl Kind {
     /// The texts that such a sheet may hold.
     pub(crate) const fn texts(self) -> &'static [&'static str] {
         match self {
-            Self::Device => &["name", "marketing_name", "home"],
+            Self::Device => &["name", "marketing_name", "home", "npu"],
             Self::Host => &["name", "processor"],
             Self::Node => {
                 &["name", "device", "host", "peer.kind", "host_link.kind", "nic.kind", "topology.links"]

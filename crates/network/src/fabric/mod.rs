@@ -76,7 +76,7 @@ impl Fabric {
         let device = cluster.device();
         let inside = match node.peer.kind {
             LinkKind::NvSwitch => Inside::Switch(node.peer.bandwidth),
-            LinkKind::NvLinkMesh => Inside::Links {
+            LinkKind::NvLinkMesh | LinkKind::Hccs => Inside::Links {
                 links: mesh(&node.topology, node.device_count, device.interconnect.nvlink_links),
                 per_link: BytesPerSecond(
                     device.interconnect.nvlink_bandwidth.0
