@@ -1,7 +1,7 @@
 //! Which kind of work an operation counts for in the breakdown of a step.
 
 use trompe_results::Kind;
-use trompe_trace::descriptor::Descriptor;
+use trompe_trace::descriptor::{Descriptor, NpuWork};
 use trompe_trace::job::Phase;
 
 /// The kind of an operation launched in `phase` of the step.
@@ -24,6 +24,16 @@ pub fn kind_of(descriptor: &Descriptor, phase: Phase) -> Kind {
         Descriptor::Sort(_) | Descriptor::Stencil(_) | Descriptor::Triton(_) | Descriptor::Other(_) => {
             Kind::Other
         }
+        Descriptor::NpuKernel(kernel) => match kernel.does {
+            NpuWork::Gemm => Kind::Gemm,
+            NpuWork::Attention => Kind::Attention,
+            NpuWork::Normalization => Kind::Norm,
+            NpuWork::Elementwise => Kind::Elementwise,
+            NpuWork::Reduction => Kind::Reduction,
+            NpuWork::Embedding => Kind::Embedding,
+            NpuWork::Optimizer => Kind::Optimizer,
+            NpuWork::Other => Kind::Other,
+        },
     };
     if phase == Phase::Optimizer && kind != Kind::Copy { Kind::Optimizer } else { kind }
 }

@@ -16,7 +16,9 @@
 mod estimate;
 mod estimator;
 mod physics;
+mod programs;
 
 pub use estimate::{Basis, Estimate};
 pub use estimator::{Fixed, KernelEstimator};
 pub use physics::Physics;
+pub use programs::{ProgramEstimator, WithPrograms};

@@ -46,6 +46,8 @@ pub enum Descriptor {
     Set(Set),
     /// Anything else, with whatever is known.
     Other(Other),
+    /// A kernel given as a program for the cores of an NPU.
+    NpuKernel(NpuKernel),
 }
 
 /// Bytes moved and operations done: the least that a roofline needs. Zero means unknown.
@@ -426,6 +428,35 @@ pub struct Other {
     pub threads: u32,
 }
 
+/// A kernel given as a program for the cores of an NPU: a simulator of such cores prices it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NpuKernel {
+    /// The text of the program file (JSON, `docs/npu/program.schema.json`); shapes are part of it.
+    pub program: String,
+    /// What it counts for in the breakdown of a step.
+    pub does: NpuWork,
+    /// Element type of its matrix products, or the widest one that it reads.
+    pub dtype: DType,
+    /// Bytes of its inputs and outputs, and operations of its matrix products.
+    pub work: Work,
+}
+
+/// What an NPU kernel counts for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum NpuWork {
+    Gemm,
+    Attention,
+    Normalization,
+    Elementwise,
+    Reduction,
+    Embedding,
+    Optimizer,
+    #[default]
+    Other,
+}
+
 impl Descriptor {
     /// The family's name as tables, reports and configuration files use it.
     #[must_use]
@@ -449,10 +480,11 @@ impl Descriptor {
             Self::Copy(_) => "copy",
             Self::Set(_) => "set",
             Self::Other(_) => "other",
+            Self::NpuKernel(_) => "npu_kernel",
         }
     }
 
-    /// Floating-point operations of the matrix products only (GEMM, convolution, attention, RNN): what MFU counts.
+    /// Floating-point operations of the matrix products only (GEMM, convolution, attention, RNN, NPU kernel): what MFU counts.
     ///
     /// Formulas: GEMM `2·m·n·k·batch`; convolution `2·batch·out·(in/groups)·kernel·output`; attention forward
     /// `2·b·h·s_q·s_kv·(d + d_v)`, half when causal, backward 2.5 times that (Dao, FlashAttention-2, 2023, §4);
@@ -479,6 +511,7 @@ impl Descriptor {
                 let cell = 2 * u64::from(r.gates) * r.hidden * (r.input + r.hidden);
                 Flops(cell * r.layers * r.steps * r.batch)
             }
+            Self::NpuKernel(kernel) => kernel.work.flops,
             _ => Flops::ZERO,
         }
     }

@@ -15,7 +15,13 @@ use siphasher::sip::SipHasher13;
 use crate::job::JobTrace;
 
 /// Version of the header and of every type in [`crate::job`] and [`crate::descriptor`].
-pub const JOB_VERSION: u32 = 2;
+///
+/// 3 added [`Descriptor::NpuKernel`](crate::descriptor::Descriptor::NpuKernel); a file of version 2 is one of version 3
+/// without it.
+pub const JOB_VERSION: u32 = 3;
+
+/// The oldest version that still reads.
+const OLDEST: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"TROMPE\x00J";
 const HEADER: usize = 32;
@@ -50,7 +56,7 @@ pub enum JobFileError {
     },
     /// It was written by another version.
     #[error(
-        "`{}` has job trace format {found}, this trompe reads format {JOB_VERSION}; run the job again with this version",
+        "`{}` has job trace format {found}, this trompe reads formats {OLDEST} to {JOB_VERSION}; run the job again with this version",
         path.display()
     )]
     Version {
@@ -123,7 +129,7 @@ pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<JobTrace, JobFileError> {
         return Err(damaged(format!("{} bytes, the header alone has {HEADER}", bytes.len())));
     };
     let found = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
-    if found != JOB_VERSION {
+    if !(OLDEST..=JOB_VERSION).contains(&found) {
         return Err(JobFileError::Version { path: path.to_owned(), found });
     }
     if header[16..24] != (body.len() as u64).to_le_bytes() {
@@ -182,6 +188,14 @@ mod tests {
         check(|b| *b.last_mut().unwrap() ^= 1, "checksum");
     }
 
+    #[test]
+    fn the_version_before_is_read() {
+        let mut bytes = to_bytes(&job()).unwrap();
+        bytes[8] = OLDEST as u8;
+        assert_eq!(from_bytes(&bytes, Path::new("a/job")).unwrap(), job());
+        check(|b| b[8] = OLDEST as u8 - 1, "job trace format 1");
+    }
+
     proptest! {
         #[test]
         fn damage_never_panics(at in 0usize..60, value: u8) {
@@ -190,7 +204,7 @@ mod tests {
             let same = bytes[at] == value;
             bytes[at] = value;
             let back = from_bytes(&bytes, Path::new("x"));
-            prop_assert!(same || back.is_err() || (12..16).contains(&at));
+            prop_assert!(same || back.is_err() || at == 8 || (12..16).contains(&at));
         }
     }
 }

@@ -73,6 +73,7 @@ impl KernelEstimator for Physics {
             Descriptor::Copy(copy) => transfer::copy(copy, bench),
             Descriptor::Set(set) => transfer::set(set, bench),
             Descriptor::Other(other) => unknown::other(other, bench),
+            Descriptor::NpuKernel(kernel) => unknown::program(kernel, bench),
         }
     }
 }

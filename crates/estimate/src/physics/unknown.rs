@@ -4,7 +4,7 @@
 //! not even the grid is known, twice the shortest kernel.
 
 use trompe_base::{Bytes, DType, Flops};
-use trompe_trace::descriptor::{Other, Triton, Work};
+use trompe_trace::descriptor::{NpuKernel, Other, Triton, Work};
 
 use super::{Bench, streaming};
 use crate::{Basis, Estimate};
@@ -15,6 +15,11 @@ pub(super) fn triton(t: &Triton, bench: Bench<'_>) -> Estimate {
 
 pub(super) fn other(o: &Other, bench: Bench<'_>) -> Estimate {
     charge(&o.work, o.blocks, o.threads, "other", bench)
+}
+
+/// An NPU program that nobody simulates ([`crate::WithPrograms`] does).
+pub(super) fn program(kernel: &NpuKernel, bench: Bench<'_>) -> Estimate {
+    charge(&kernel.work, 0, 0, "program", bench)
 }
 
 fn charge(work: &Work, blocks: u64, threads: u32, family: &str, bench: Bench<'_>) -> Estimate {

@@ -67,6 +67,7 @@ fn dtype(descriptor: &Descriptor) -> Option<DType> {
         Descriptor::Convolution(convolution) => Some(of(convolution.dtype, convolution.compute)),
         Descriptor::Attention(attention) => Some(attention.dtype),
         Descriptor::Rnn(rnn) => Some(rnn.dtype),
+        Descriptor::NpuKernel(kernel) => Some(kernel.dtype),
         _ => None,
     }
 }

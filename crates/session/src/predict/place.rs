@@ -43,6 +43,7 @@ fn link(link: &LinkSheet) -> String {
     let kind = match link.kind {
         LinkKind::NvSwitch => "NVLink through switches",
         LinkKind::NvLinkMesh => "NVLink",
+        LinkKind::Hccs => "HCCS",
         LinkKind::Pcie => "PCIe",
         LinkKind::InfiniBand => "InfiniBand",
         LinkKind::Ethernet => "Ethernet",

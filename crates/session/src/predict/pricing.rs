@@ -76,6 +76,7 @@ fn bound(
         Descriptor::Convolution(convolution) => (true, convolution.dtype),
         Descriptor::Attention(attention) => (true, attention.dtype),
         Descriptor::Rnn(rnn) => (true, rnn.dtype),
+        Descriptor::NpuKernel(kernel) => (kernel.work.flops.0 > 0, kernel.dtype),
         _ => (false, DType::F32),
     };
     let peak = if matrix { device.matrix_peak(dtype) } else { device.vector_peak(dtype) };
@@ -131,6 +132,7 @@ fn work(descriptor: &Descriptor) -> Work {
         Descriptor::Stencil(work) => *work,
         Descriptor::Triton(triton) => triton.work,
         Descriptor::Other(other) => other.work,
+        Descriptor::NpuKernel(kernel) => kernel.work,
         Descriptor::Set(set) => of(0, set.bytes.0),
         Descriptor::Copy(copy) => of(copy.bytes.0, copy.bytes.0),
         Descriptor::Rnn(_) => of(0, 0),
