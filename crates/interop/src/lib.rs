@@ -1,7 +1,10 @@
 //! Readers and writers of other tools' formats.
 //!
-//! What it is: [`chrome`] writes the Chrome trace event format, which Perfetto and `chrome://tracing` open.
+//! [`chrome`] writes the Chrome trace event format, which Perfetto and `chrome://tracing` open; [`kineto`] reads what
+//! PyTorch's profiler recorded on real devices.
 //!
-//! What it is not: it decides nothing about a job. It opens no file either: readers and writers take streams.
+//! What it is not: it decides nothing about a job. Readers and writers take streams; only a reader whose files are
+//! usually compressed also takes a path.
 
 pub mod chrome;
+pub mod kineto;
