@@ -4,9 +4,9 @@ from trompe.npu import f16, f32, kernel, main
 
 
 @kernel
-def matmul(k, m=512, n=512, depth=512, *, slots=2, tile=128):  # noqa: PLR0913
+def matmul(k, m=512, n=512, depth=512, *, slots=2, tile=128, result=f32):  # noqa: PLR0913
     T = tile
-    a, b, c = k.input("a", f16, m, depth), k.input("b", f16, n, depth), k.output("c", f32, m, n)
+    a, b, c = k.input("a", f16, m, depth), k.input("b", f16, n, depth), k.output("c", result, m, n)
     l1 = [k.buffer(f"l1{name}", "l1", f16, T, T, slots=slots) for name in "ab"]
     l0 = [k.buffer(f"l0{name}", f"l0{name}", f16, T, T, slots=slots) for name in "ab"]
     acc = k.local("acc", "l0c", f32, T, T)

@@ -113,6 +113,9 @@ pub(crate) struct SimulateArguments {
     /// Simulate on this device, node or cluster instead of the recorded one.
     #[arg(long, value_name = "SPEC")]
     pub(crate) cluster: Option<String>,
+    /// Cycle model of NPU kernels: reference, calibrated, or a .toml file; as the trace says when not given.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) npu_profile: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArguments,
     /// Folder for the new report; only printed when not given.

@@ -20,6 +20,13 @@ impl ProgramEstimator for () {
     }
 }
 
+/// One that may be missing.
+impl<P: ProgramEstimator> ProgramEstimator for Option<P> {
+    fn estimate_program(&self, program: &str) -> Option<Estimate> {
+        self.as_ref()?.estimate_program(program)
+    }
+}
+
 /// An estimator that asks `programs` for kernels that come as programs, and `others` for everything else and for
 /// programs that cannot be simulated.
 #[derive(Clone, Debug)]

@@ -51,8 +51,11 @@ pub(crate) fn cost_of(task: &Task, plan: Option<&Plan>, profile: &Profile, limit
     let paths = &profile.paths;
     let by = |path: Path, bytes: u64| cost(path.cycles(bytes), Model::Bandwidth, bytes);
     let accumulator = |columns: u64, rows: u64| columns.div_ceil(16) * align(rows, 16) * 16 * es;
+    let window = |rows: u64, columns: u64, pitch: u64| {
+        if paths.charge_gaps { rows.saturating_sub(1) * pitch + columns } else { rows * columns }
+    };
     match task.op {
-        Op::GmToL1 => by(paths.gm_to_l1, (n[0].saturating_sub(1) * n[2] + n[1]) * es),
+        Op::GmToL1 => by(paths.gm_to_l1, window(n[0], n[1], n[2]) * es),
         Op::GmToUb => by(paths.gm_to_ub, n[0] * n[1]),
         Op::UbToGm => by(paths.ub_to_gm, n[0] * n[1]),
         Op::SetConstantL1 => by(paths.set_constant, n[0] * 32),
@@ -78,10 +81,7 @@ pub(crate) fn cost_of(task: &Task, plan: Option<&Plan>, profile: &Profile, limit
             let path = Path { overhead: rate.overhead, bytes_per_cycle: per_cycle as f64 };
             cost(path.cycles(macs), Model::Compute, n[0] * n[1] * n[2])
         }
-        Op::L0cToGm => {
-            let rows = (n[0].saturating_sub(1) * n[2] + n[1]) * ed;
-            by(paths.l0c_to_gm, accumulator(n[1], n[3]).max(rows))
-        }
+        Op::L0cToGm => by(paths.l0c_to_gm, accumulator(n[1], n[3]).max(window(n[0], n[1], n[2]) * ed)),
         Op::L0cToL1 => {
             let c0 = 32 / ed;
             by(paths.l0c_to_l1, accumulator(n[1], n[3]).max(n[1].div_ceil(c0) * align(n[2], 16) * 32))

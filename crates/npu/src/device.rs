@@ -193,6 +193,10 @@ pub struct Paths {
     pub ub_to_l1_nd: Path,
     pub ub_to_l1_nz: Path,
     pub shared: Path,
+    /// Whether moves of a window between global memory and the cube's memories are charged for the bytes between its
+    /// rows too, as the reference does, or only for what they move.
+    #[serde(default)]
+    pub charge_gaps: bool,
     /// Without it, as any vector instruction.
     #[serde(default)]
     pub ub_to_ub: Option<Path>,

@@ -8,20 +8,27 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// Not JSON, cut short, or not of the schema.
-    #[error("the program is not valid: {0}; check it against docs/npu/program.schema.json")]
-    Json(serde_json::Error),
+    #[error("the file is not valid: {0}; docs/npu has the schemas of programs and jobs")]
+    Json(String),
     /// Some other file.
-    #[error("the file's `format` is `{found}`, not `trompe-npu-program`; give a kernel program")]
+    #[error("the file's `format` is `{found}`, not `{expected}`; is it the right file?")]
     Format {
         /// What the file says.
         found: String,
+        /// What it should say.
+        expected: &'static str,
     },
-    /// A program of another version.
-    #[error("the program has version {found}, this build reads version 1; build the program again")]
+    /// A file of another version.
+    #[error("the file has version {found}, this build reads version {expected}; build the program again")]
     Version {
         /// What the file says.
         found: u64,
+        /// What it should say.
+        expected: u32,
     },
+    /// A job that contradicts itself.
+    #[error("the job makes no sense: {0}")]
+    Job(String),
     /// No such device.
     #[error("no device is called `{name}`; known are {known}, or give the path of a TOML file")]
     UnknownDevice {

@@ -8,7 +8,7 @@ use std::hash::Hasher;
 use std::sync::{Mutex, PoisonError};
 
 use siphasher::sip128::{Hasher128, SipHasher13};
-use trompe_estimate::{Basis, Estimate};
+use trompe_estimate::{Basis, Estimate, ProgramEstimator};
 
 use crate::device::{Device, Profile};
 use crate::error::RunError;
@@ -21,7 +21,14 @@ pub struct KernelTimes {
     device: Device,
     profile: Profile,
     sheets: String,
-    known: Mutex<BTreeMap<u128, u64>>,
+    known: Mutex<BTreeMap<u128, Known>>,
+}
+
+/// What a timing-only run of a program said.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    makespan: u64,
+    macs: u64,
 }
 
 impl KernelTimes {
@@ -37,14 +44,19 @@ impl KernelTimes {
     /// # Errors
     /// When the program does not run timing-only on the device.
     pub fn cycles(&self, program: &Program) -> Result<u64, RunError> {
+        self.simulated(program).map(|known| known.makespan)
+    }
+
+    fn simulated(&self, program: &Program) -> Result<Known, RunError> {
         let key = self.key(program);
-        if let Some(&cycles) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(cycles);
+        if let Some(known) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(*known);
         }
         let options = Options { timing_only: true, ..Options::default() };
-        let cycles = run(program, &self.device, &self.profile, &BTreeMap::new(), &options)?.makespan;
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, cycles);
-        Ok(cycles)
+        let outcome = run(program, &self.device, &self.profile, &BTreeMap::new(), &options)?;
+        let known = Known { makespan: outcome.makespan, macs: outcome.macs };
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(key, known);
+        Ok(known)
     }
 
     /// How long `program` takes.
@@ -67,8 +79,16 @@ impl KernelTimes {
 
     /// Number of different kernels that have been simulated.
     #[must_use]
-    pub fn simulated(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// What is known of `program` beyond its time: multiply-adds of its matrix units.
+    ///
+    /// # Errors
+    /// As [`Self::cycles`].
+    pub fn multiply_adds(&self, program: &Program) -> Result<u64, RunError> {
+        self.simulated(program).map(|known| known.macs)
     }
 
     fn key(&self, program: &Program) -> u128 {
@@ -76,6 +96,12 @@ impl KernelTimes {
         hasher.write(self.sheets.as_bytes());
         hasher.write(serde_json::to_string(program).expect("a program has only text keys").as_bytes());
         hasher.finish128().as_u128()
+    }
+}
+
+impl ProgramEstimator for KernelTimes {
+    fn estimate_program(&self, program: &str) -> Option<Estimate> {
+        self.estimate(&Program::from_json(program).ok()?).ok()
     }
 }
 
@@ -90,10 +116,10 @@ mod tests {
         let times = KernelTimes::new(device.clone(), Profile::named("calibrated", &device).unwrap());
         let small = times.estimate(&vector_add(1000, 64, 1)).unwrap();
         assert_eq!(times.estimate(&vector_add(1000, 64, 1)).unwrap(), small);
-        assert_eq!(times.simulated(), 1);
+        assert_eq!(times.count(), 1);
         let large = times.estimate(&vector_add(2000, 64, 1)).unwrap();
         assert!(large.time > small.time && large.low <= large.time && large.time <= large.high);
-        assert_eq!(times.simulated(), 2);
+        assert_eq!(times.count(), 2);
         let cycles = times.cycles(&vector_add(1000, 64, 1)).unwrap();
         assert!((small.time.as_secs_f64() - cycles as f64 / 1.65e9).abs() < 1e-11);
     }

@@ -27,6 +27,7 @@ mod element;
 mod error;
 pub mod estimator;
 mod exec;
+pub mod job;
 pub mod kernels;
 mod memory;
 pub mod npy;

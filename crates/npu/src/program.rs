@@ -256,16 +256,7 @@ impl Program {
     /// # Errors
     /// When the text is no JSON, ends early, is of another format or version, or has unknown or missing fields.
     pub fn from_json(text: &str) -> Result<Self, LoadError> {
-        let value: serde_json::Value = serde_json::from_str(text).map_err(LoadError::Json)?;
-        let format = value.get("format").and_then(serde_json::Value::as_str).unwrap_or("none");
-        if format != FORMAT {
-            return Err(LoadError::Format { found: format.to_owned() });
-        }
-        let version = value.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
-        if version != u64::from(VERSION) {
-            return Err(LoadError::Version { found: version });
-        }
-        serde_json::from_value(value).map_err(LoadError::Json)
+        versioned(text, (FORMAT, VERSION))
     }
 
     /// The program as JSON text.
@@ -277,7 +268,29 @@ impl Program {
     /// The published JSON schema of programs.
     #[must_use]
     pub fn schema() -> String {
-        let schema = schemars::schema_for!(Self);
-        serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n"
+        schema_text::<Self>()
     }
+}
+
+/// Reads a file of this format and version; errors name the place, as in `lanes[0].instructions[3].args`.
+pub(crate) fn versioned<T: serde::de::DeserializeOwned>(
+    text: &str,
+    (format, version): (&'static str, u32),
+) -> Result<T, LoadError> {
+    let value: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| LoadError::Json(error.to_string()))?;
+    let found = value.get("format").and_then(serde_json::Value::as_str).unwrap_or("none");
+    if found != format {
+        return Err(LoadError::Format { found: found.to_owned(), expected: format });
+    }
+    let found = value.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if found != u64::from(version) {
+        return Err(LoadError::Version { found, expected: version });
+    }
+    serde_path_to_error::deserialize(value).map_err(|error| LoadError::Json(error.to_string()))
+}
+
+/// The JSON schema of `T` as text.
+pub(crate) fn schema_text<T: JsonSchema>() -> String {
+    serde_json::to_string_pretty(&schemars::schema_for!(T)).expect("a schema is JSON") + "\n"
 }

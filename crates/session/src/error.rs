@@ -15,6 +15,12 @@ pub enum SessionError {
     /// An NPU kernel or one of its files is wrong; the text says what to do.
     #[error("{0}")]
     Npu(String),
+    /// A job was to run on devices that run no CUDA.
+    #[error("`{device}` is an NPU and runs no CUDA program")]
+    NoCuda {
+        /// The device.
+        device: String,
+    },
     /// The command cannot be started.
     #[error("cannot run `{command}`: {reason}")]
     Command {
@@ -207,6 +213,11 @@ impl SessionError {
              (no GPU is needed; `--no-deps` leaves out the NVIDIA packages, which are not needed either)";
         Some(match self {
             Self::Npu(_) => return None,
+            Self::NoCuda { .. } => {
+                "choose a GPU of `trompe gpus`; kernels for NPUs are simulated by `trompe npu`, jobs \
+                 made of them by `trompe npu job`"
+                    .to_owned()
+            }
             Self::Hardware(_) => "`trompe gpus` lists devices and nodes; a `.toml` file works too".to_owned(),
             Self::Command { .. } => {
                 "write the command as you would without trompe, after `--`: `trompe run -- python train.py`"

@@ -1,4 +1,5 @@
-//! The Python hook: part of this program, unpacked into the cache under a name made from its content.
+//! The Python parts of this program, unpacked into the cache under names made from their content: the hook of jobs, and
+//! the package that writes NPU kernels.
 
 use std::fs;
 use std::hash::Hasher;
@@ -10,6 +11,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use crate::{SessionError, disk};
 
 static HOOK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../python/trompe_hook");
+static BUILDER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../python/trompe");
 
 /// Unpacks the hook into `cache` (files that are there already are left as they are) and returns the folder to put
 /// in front of `PYTHONPATH`.
@@ -17,16 +19,33 @@ static HOOK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../python/trompe_hoo
 /// # Errors
 /// When the cache cannot be written to.
 pub fn unpack(cache: &Path) -> Result<PathBuf, SessionError> {
-    let files = files(&HOOK);
+    unpack_as(&HOOK, cache, ("hook", ""))
+}
+
+/// The same for the package `trompe`, which writes NPU kernels.
+///
+/// # Errors
+/// When the cache cannot be written to.
+pub fn unpack_builder(cache: &Path) -> Result<PathBuf, SessionError> {
+    unpack_as(&BUILDER, cache, ("builder", "trompe"))
+}
+
+/// Unpacks `folder` into `inside` of a folder in `cache` that is named after `name` and the content.
+fn unpack_as(
+    folder: &'static Dir<'static>,
+    cache: &Path,
+    (name, inside): (&str, &str),
+) -> Result<PathBuf, SessionError> {
+    let files = files(folder);
     let mut hasher = SipHasher13::new();
     for file in &files {
         hasher.write(file.path().as_os_str().as_encoded_bytes());
         hasher.write_usize(file.contents().len());
         hasher.write(file.contents());
     }
-    let folder = cache.join(format!("hook-{:016x}", hasher.finish128().h1));
+    let folder = cache.join(format!("{name}-{:016x}", hasher.finish128().h1));
     for file in files {
-        let path = folder.join(file.path());
+        let path = folder.join(inside).join(file.path());
         if fs::read(&path).is_ok_and(|content| content == file.contents()) {
             continue;
         }

@@ -1,16 +1,24 @@
-//! NPU kernels: reads program files, sheets and arrays, runs them, and writes what came out.
+//! NPU kernels: reads program files, sheets and arrays, runs them, and writes what came out; makes job traces of them.
 //!
-//! A program is JSON, or a Python script that writes one: it is called as `python3 SCRIPT OUT.json NAME=VALUE…`.
+//! `files` reads what a user names, `job` turns the description of a job into a job trace, `prices` simulates the
+//! kernels of one.
+
+mod files;
+mod job;
+mod prices;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 pub use trompe_npu::Options;
+use trompe_npu::npy;
 use trompe_npu::tune::{self, Choice};
-use trompe_npu::{Device, Profile, Program, npy};
 
 use crate::{SessionError, disk};
+
+use files::{load, sheets, unreadable};
+pub use job::{JobRequest, job};
+pub(crate) use prices::{PROFILE, of_job, set_profile};
 
 /// What is common to all commands.
 #[derive(Clone, Debug)]
@@ -21,6 +29,8 @@ pub struct Target {
     pub device: String,
     /// Name of a profile, or a TOML file.
     pub profile: String,
+    /// Values of the script's keywords, or of a JSON program's variables.
+    pub values: Choice,
 }
 
 /// A run.
@@ -44,7 +54,7 @@ pub struct Request {
 /// When a file cannot be read or written, or the kernel fails.
 pub fn run(request: &Request) -> Result<String, SessionError> {
     let (device, profile) = sheets(&request.target)?;
-    let program = load(&request.target.program, &Choice::new())?;
+    let program = load(&request.target.program, &request.target.values)?;
     let mut inputs = BTreeMap::new();
     for (name, path) in &request.inputs {
         let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
@@ -69,7 +79,7 @@ pub fn run(request: &Request) -> Result<String, SessionError> {
 /// When it makes no sense.
 pub fn validate(target: &Target) -> Result<String, SessionError> {
     let (device, _) = sheets(target)?;
-    let program = load(&target.program, &Choice::new())?;
+    let program = load(&target.program, &target.values)?;
     trompe_npu::validate(&program, &device).map_err(refused)?;
     Ok(program.name)
 }
@@ -82,7 +92,8 @@ pub fn tune(target: &Target, parameters: &[(String, Vec<i64>)]) -> Result<String
     let (device, profile) = sheets(target)?;
     let mut variants = Vec::new();
     for choice in tune::grid(parameters) {
-        let program = load(&target.program, &choice)?;
+        let values: Choice = target.values.iter().chain(&choice).cloned().collect();
+        let program = load(&target.program, &values)?;
         variants.push((choice, program));
     }
     let ranked = tune::rank(variants, &device, &profile);
@@ -102,55 +113,6 @@ pub fn tune(target: &Target, parameters: &[(String, Vec<i64>)]) -> Result<String
         text.push_str(&format!("{:>3}  {result}  {}\n", place + 1, names.join(" ")));
     }
     Ok(text)
-}
-
-fn sheets(target: &Target) -> Result<(Device, Profile), SessionError> {
-    let is_file = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "toml");
-    let read =
-        |name: &str| std::fs::read_to_string(name).map_err(|error| unreadable(Path::new(name), &error));
-    let device = if is_file(&target.device) {
-        Device::from_toml(&target.device, &read(&target.device)?)
-    } else {
-        Device::named(&target.device)
-    };
-    let device = device.map_err(refused)?;
-    let profile = if is_file(&target.profile) {
-        Profile::from_toml(&target.profile, &read(&target.profile)?)
-    } else {
-        Profile::named(&target.profile, &device)
-    };
-    Ok((device, profile.map_err(refused)?))
-}
-
-/// Reads a program with these parameters.
-fn load(path: &Path, choice: &Choice) -> Result<Program, SessionError> {
-    let script = path.extension().is_some_and(|extension| extension == "py");
-    if !script {
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-        let program = Program::from_json(&text).map_err(refused)?;
-        return tune::with_values(&program, choice).map_err(|name| {
-            refused(format!(
-                "`{}` has no `create_var` called `{name}`; name one of its variables",
-                path.display()
-            ))
-        });
-    }
-    let place = std::env::temp_dir().join(format!("trompe-npu-{}.json", std::process::id()));
-    let values = choice.iter().map(|(name, value)| format!("{name}={value}"));
-    let output = Command::new("python3").arg(path).arg(&place).args(values).output();
-    let output = output.map_err(|error| refused(format!("cannot run python3: {error}")))?;
-    if !output.status.success() {
-        let last = String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or("").to_owned();
-        return Err(refused(format!("`{}` failed: {last}", path.display())));
-    }
-    let text = std::fs::read_to_string(&place).map_err(|error| unreadable(path, &error));
-    // The file is ours; that it cannot be removed harms nobody.
-    drop(std::fs::remove_file(&place));
-    Program::from_json(&text?).map_err(refused)
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> SessionError {
-    refused(format!("cannot read `{}`: {error}", path.display()))
 }
 
 fn refused(error: impl ToString) -> SessionError {

@@ -16,13 +16,14 @@ mod verdict;
 
 use trompe_base::Duration;
 use trompe_cluster::{Network, Options, Outcome};
-use trompe_estimate::{KernelEstimator, Physics};
+use trompe_estimate::{KernelEstimator, Physics, WithPrograms};
 use trompe_hardware::ClusterSheet;
 use trompe_results::{HostMode, HostModel, Job, Report, SCHEMA_VERSION, Timeline};
 use trompe_trace::job::{JobTrace, RankTemplate, StepSource};
 
 use crate::SessionError;
 use crate::host_model::{self, HostChoice};
+use crate::npu;
 use crate::run_facts::RunFacts;
 
 /// How a trace is simulated.
@@ -97,7 +98,8 @@ pub fn predict(
     };
     let mut timeline = Timeline::default();
     if job.templates.iter().any(|template| !template.events.is_empty()) {
-        let simulation = Simulation::new(job, cluster, choices, &Physics::new());
+        let estimator = WithPrograms { programs: npu::of_job(job, cluster)?, others: Physics::new() };
+        let simulation = Simulation::new(job, cluster, choices, &estimator);
         let outcome = simulation.run(&simulation.options)?;
         simulation.fill(&mut report, &outcome, &run)?;
         if let Some(flops) = &simulation.flops_of(&outcome) {

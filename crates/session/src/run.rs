@@ -105,6 +105,9 @@ pub fn run(request: &Request, progress: &mut dyn Progress) -> Result<Finished, S
 fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, SessionError> {
     progress.stage(Stage::Checking);
     let cluster = resolve(&request.cluster)?;
+    if cluster.device().npu.is_some() {
+        return Err(SessionError::NoCuda { device: cluster.device().name.clone() });
+    }
     let mut advice = Vec::new();
     let path = env::get(env::PATH).unwrap_or_default();
     let launch = world::read(&request.command, &cluster)?;

@@ -7,7 +7,7 @@ use trompe_trace::job::JobTrace;
 
 use crate::clock::Stopwatch;
 use crate::output::{Existing, Layout, OutputFolder};
-use crate::{Choices, Prediction, Progress, RunFacts, SessionError, Stage, disk, predict, traces};
+use crate::{Choices, Prediction, Progress, RunFacts, SessionError, Stage, disk, npu, predict, traces};
 
 /// What to simulate.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub struct Request {
     pub trace: PathBuf,
     /// Another cluster than the recorded one.
     pub cluster: Option<String>,
+    /// Another profile of NPU kernels than the recorded one: a name or a TOML file.
+    pub npu_profile: Option<String>,
     /// How.
     pub choices: Choices,
     /// Where to write the report's files; `None`: nowhere.
@@ -39,7 +41,10 @@ pub struct Simulated {
 /// When there is no trace, the cluster is not known, the trace contradicts itself, or files cannot be written.
 pub fn simulate(request: &Request, progress: &mut dyn Progress) -> Result<Simulated, SessionError> {
     let watch = Stopwatch::start();
-    let (job, own_folder) = open(&request.trace)?;
+    let (mut job, own_folder) = open(&request.trace)?;
+    if let Some(profile) = &request.npu_profile {
+        npu::set_profile(&mut job, profile)?;
+    }
     let facts = RunFacts::of(&job.facts);
     let cluster = cluster(request.cluster.as_deref(), own_folder.as_deref(), &facts)?;
     let folder = request.out.as_ref().map(|out| OutputFolder::take(out, request.existing)).transpose()?;

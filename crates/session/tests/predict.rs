@@ -92,6 +92,7 @@ fn the_same_trace_gives_the_same_bytes() {
         let request = simulate::Request {
             trace: trace.clone(),
             cluster: None,
+            npu_profile: None,
             choices: Choices::default(),
             out: Some(root.path().join(name)),
             existing: Existing::Replace,

@@ -16,14 +16,19 @@ A kernel is a function that gets a `Kernel` and calls instructions; calling it r
 Every instruction of `docs/npu/instructions.md` is a method; operands go by position or by name. Variables are
 made by arithmetic (`i * 64 + 1`), conditions by comparison. Nothing is checked here but names and counts of
 operands: the program's reader checks the rest, and names the line of the kernel.
+
+A `Job` puts kernels and collectives together into what every device of a cluster does; `trompe npu job` makes a trace
+of it for `trompe simulate`. `examples/npu/layer.py` is one.
 """
 
 from trompe.npu._builder import Kernel, Program, Var, View, kernel
+from trompe.npu._job import Job
 
 f16, bf16, f32, f8e4m3, f8e5m2 = "f16", "bf16", "f32", "f8e4m3", "f8e5m2"
 i8, u8, i16, u16, i32, u32, i64, u64 = "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"
 
 __all__ = [
+    "Job",
     "Kernel",
     "Program",
     "Var",
@@ -47,7 +52,7 @@ __all__ = [
 
 
 def main(make):
-    """Writes a kernel as `trompe npu` asks: `SCRIPT OUT.json NAME=VALUE…`, values being whole numbers."""
+    """Writes a kernel or a job as `trompe npu` asks: `SCRIPT OUT.json NAME=VALUE…`, values being whole numbers."""
     import sys
 
     if len(sys.argv) < 2:

@@ -212,6 +212,7 @@ class Kernel:
     """A program under construction; see the package's documentation."""
 
     def __init__(self, name, cores=1):
+        self.cores = cores
         self._data = {
             "format": "trompe-npu-program",
             "version": 1,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use trompe_session::npu::{self, Options, Request, Target};
+use trompe_session::npu::{self, JobRequest, Options, Request, Target};
 
 use crate::commands;
 
@@ -20,6 +20,8 @@ enum NpuCommand {
     Run(RunArguments),
     /// Check a program against a device without running it.
     Validate(TargetArguments),
+    /// Write the trace of a job made of kernels, for `trompe simulate`.
+    Job(JobArguments),
     /// Run variants of a kernel timing-only and rank them by makespan.
     Tune(TuneArguments),
 }
@@ -35,6 +37,28 @@ struct TargetArguments {
     /// Cycle model: reference, calibrated, or a .toml file.
     #[arg(long, value_name = "NAME", default_value = "calibrated")]
     profile: String,
+    /// Value of a keyword of the script, or of a variable of a JSON program.
+    #[arg(long = "set", value_name = "NAME=V", value_parser = value)]
+    values: Vec<(String, i64)>,
+}
+
+#[derive(Debug, Args)]
+struct JobArguments {
+    /// Job file (.json), or a Python script (.py) that is called with the name of the file to write.
+    #[arg(value_name = "JOB")]
+    job: PathBuf,
+    /// Cluster that it is meant for; `trompe simulate --cluster` takes another one.
+    #[arg(long, value_name = "SPEC", default_value = "atlas-800t-a2")]
+    cluster: String,
+    /// Cycle model: reference, calibrated, or a .toml file.
+    #[arg(long, value_name = "NAME", default_value = "calibrated")]
+    profile: String,
+    /// Value of a keyword of the script.
+    #[arg(long = "set", value_name = "NAME=V", value_parser = value)]
+    values: Vec<(String, i64)>,
+    /// The trace to write.
+    #[arg(long, value_name = "FILE", default_value = "job.trace")]
+    out: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -78,6 +102,11 @@ fn pair(text: &str) -> Result<(String, PathBuf), String> {
     Ok((name.to_owned(), file.into()))
 }
 
+fn value(text: &str) -> Result<(String, i64), String> {
+    let (name, number) = text.split_once('=').ok_or("write it as NAME=64")?;
+    Ok((name.to_owned(), number.parse().map_err(|_| format!("`{number}` is no whole number"))?))
+}
+
 fn values(text: &str) -> Result<(String, Vec<i64>), String> {
     let (name, list) = text.split_once('=').ok_or("write it as NAME=64,128")?;
     let values: Result<Vec<i64>, _> = list.split(',').map(str::parse).collect();
@@ -86,8 +115,8 @@ fn values(text: &str) -> Result<(String, Vec<i64>), String> {
 
 impl From<TargetArguments> for Target {
     fn from(arguments: TargetArguments) -> Self {
-        let TargetArguments { program, device, profile } = arguments;
-        Self { program, device, profile }
+        let TargetArguments { program, device, profile, values } = arguments;
+        Self { program, device, profile, values }
     }
 }
 
@@ -106,6 +135,10 @@ pub(crate) fn run(arguments: NpuArguments) -> anyhow::Result<ExitCode> {
             npu::run(&Request { target: target.into(), inputs, out, trace, options })?
         }
         NpuCommand::Validate(target) => format!("{} is valid\n", npu::validate(&target.into())?),
+        NpuCommand::Job(arguments) => {
+            let JobArguments { job, cluster, profile, values, out } = arguments;
+            npu::job(&JobRequest { job, values, cluster, profile, out })?
+        }
         NpuCommand::Tune(arguments) => npu::tune(&arguments.target.into(), &arguments.parameters)?,
     };
     commands::print(&text)?;

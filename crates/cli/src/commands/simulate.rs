@@ -12,6 +12,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> anyhow::Result<ExitCode> {
     let request = Request {
         trace: arguments.trace.clone(),
         cluster: arguments.cluster.clone(),
+        npu_profile: arguments.npu_profile.clone(),
         choices: (&arguments.model).into(),
         out: arguments.out.clone(),
         existing: arguments.existing.into(),

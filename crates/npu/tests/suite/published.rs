@@ -17,5 +17,6 @@ fn check(path: &str, expect: &str) {
 fn published_files_are_up_to_date() {
     check("docs/npu/instructions.md", &trompe_npu::instructions_page());
     check("docs/npu/program.schema.json", &trompe_npu::Program::schema());
+    check("docs/npu/job.schema.json", &trompe_npu::job::Job::schema());
     check("python/trompe/npu/instructions.json", &trompe_npu::python_table());
 }

@@ -16,6 +16,7 @@ pub(super) fn write(report: &mut Report, job: &JobTrace, run: &RunFacts, choices
     notes.extend(fallback(report));
     notes.extend(survived(job, report));
     notes.extend(host(report, choices));
+    notes.extend(npu(report, job));
     // The sort is stable: within a severity the order above stays.
     notes.sort_by_key(|note| note.severity);
     notes.dedup();
@@ -105,6 +106,23 @@ fn survived(job: &JobTrace, report: &Report) -> Option<Note> {
             Some("reduce the memory need, or set PYTORCH_ALLOC_CONF=expandable_segments:True".to_owned()),
         )
     })
+}
+
+/// What nobody has measured of NPUs.
+fn npu(report: &Report, job: &JobTrace) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if let Some(profile) = job.facts.get(crate::npu::PROFILE) {
+        let text = format!(
+            "NPU kernels were simulated cycle by cycle with profile `{profile}`; no kernel was compared with a board here."
+        );
+        let action = "pass `--npu-profile mine.toml` with rates that you have measured".to_owned();
+        notes.push(note(Severity::Info, "npu-profile", text, Some(action)));
+    }
+    if !job.communicators.is_empty() && report.cluster.interconnect.contains("HCCS") {
+        let text = "Collectives over HCCS are priced at what NCCL makes of NVLink without switches; HCCL was not measured.";
+        notes.push(note(Severity::Warning, "hccs", text.to_owned(), None));
+    }
+    notes
 }
 
 fn host(report: &Report, choices: &Choices) -> Option<Note> {
