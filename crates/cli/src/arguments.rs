@@ -62,6 +62,9 @@ pub(crate) struct RunArguments {
     /// others are answered for and taken to do the same as the nearest one below that runs.
     #[arg(long, value_name = "RANKS", default_value = "auto", hide_default_value = true)]
     pub(crate) ranks: RankChoice,
+    /// Start each rank as a process of its own instead of forking them from one that has imported the framework.
+    #[arg(long)]
+    pub(crate) no_prefork: bool,
     /// Record device calls only, not the framework operators and shapes around them.
     #[arg(long)]
     pub(crate) no_record_ops: bool,

@@ -39,6 +39,7 @@ mod run_facts;
 pub mod simulate;
 pub mod traces;
 pub mod world;
+pub mod zygote;
 
 pub use collating::{BadStepChoice, StepChoice};
 pub use error::SessionError;

@@ -38,6 +38,8 @@ pub struct Request {
     pub record_operators: bool,
     /// Which ranks of a distributed job run.
     pub ranks: RankChoice,
+    /// Whether ranks are forked from one process that has imported the framework.
+    pub prefork: bool,
 }
 
 /// What came of a command that was started. What went wrong after it does not hide what went right.
@@ -67,6 +69,13 @@ struct Prepared {
     advice: Vec<Advice>,
 }
 
+impl Prepared {
+    fn launch(&mut self) -> Result<Ended, SessionError> {
+        let workers = &mut self.workers;
+        launch::run(&workers.list, &self.emulation, workers.zygote.as_mut(), &mut launch::NoWatch)
+    }
+}
+
 /// Runs a job and predicts it.
 ///
 /// # Errors
@@ -74,7 +83,10 @@ struct Prepared {
 pub fn run(request: &Request, progress: &mut dyn Progress) -> Result<Finished, SessionError> {
     let mut prepared = prepare(request, progress)?;
     progress.stage(Stage::Running);
-    let mut ended = launch::run(&prepared.workers.list, &prepared.emulation)?;
+    if request.prefork {
+        prepared.workers.prefork(&prepared.emulation);
+    }
+    let mut ended = prepared.launch()?;
     for _ in 0..MOST_ATTEMPTS {
         if request.ranks != RankChoice::Auto || ended.failed.is_none() || ended.interrupted_by.is_some() {
             break;
@@ -86,7 +98,7 @@ pub fn run(request: &Request, progress: &mut dyn Progress) -> Result<Finished, S
         prepared.folder.clear_workers()?;
         prepared.workers = more;
         progress.stage(Stage::Running);
-        ended = launch::run(&prepared.workers.list, &prepared.emulation)?;
+        ended = prepared.launch()?;
     }
     let layout = prepared.folder.layout();
     let mut finished = Finished {

@@ -18,7 +18,7 @@ use trompe_hardware::ClusterSheet;
 
 use crate::{SessionError, env};
 
-pub use environment::{Meeting, variables};
+pub use environment::{Meeting, private_variables, variables};
 pub use ranks::{BadRankChoice, RankChoice};
 
 /// What a command line starts.

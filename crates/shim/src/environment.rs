@@ -1,7 +1,9 @@
-//! The environment variables that the library reads, once, at the first CUDA call.
+//! The environment variables that the library reads, once, at the first CUDA call; a rank that was forked from a prepared
+//! process reads them again ([`forget`]).
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The library's settings.
 #[derive(Clone, Debug)]
@@ -17,14 +19,35 @@ pub(crate) struct Environment {
 }
 
 /// The settings.
+#[inline]
 pub(crate) fn get() -> &'static Environment {
-    static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
-    ENVIRONMENT.get_or_init(|| Environment {
+    let read = READ.load(Ordering::Acquire);
+    // SAFETY: only leaked boxes are ever stored.
+    #[expect(unsafe_code, reason = "a leaked box behind an atomic pointer")]
+    match unsafe { read.as_ref() } {
+        Some(environment) => environment,
+        None => read_again(),
+    }
+}
+
+static READ: AtomicPtr<Environment> = AtomicPtr::new(null_mut());
+
+#[cold]
+fn read_again() -> &'static Environment {
+    // A process reads them once or twice, so what is never freed is a few hundred bytes.
+    let environment = Box::leak(Box::new(Environment {
         config: path("TROMPE_CONFIG"),
         trace_dir: path("TROMPE_TRACE_DIR"),
         kernel_db: path("TROMPE_KERNEL_DB"),
         log: variable("TROMPE_LOG").and_then(|text| text.to_str()?.parse().ok()).unwrap_or(1),
-    })
+    }));
+    READ.store(environment, Ordering::Release);
+    environment
+}
+
+/// Has the variables read again at the next question.
+pub(crate) fn forget() {
+    READ.store(null_mut(), Ordering::Release);
 }
 
 /// `CUDA_VISIBLE_DEVICES`, where it is set. Read when the devices are made, not with the library's settings: programs

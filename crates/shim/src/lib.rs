@@ -30,6 +30,7 @@ mod libs;
 mod log;
 mod observe;
 mod process;
+mod rank;
 mod shareable;
 mod sink;
 mod text;

@@ -60,12 +60,17 @@ static LIBRARIES: OnceLock<Mutex<Libraries>> = OnceLock::new();
 
 /// The libraries' state, locked.
 pub(crate) fn libraries() -> MutexGuard<'static, Libraries> {
-    let libraries = LIBRARIES.get_or_init(|| {
+    let libraries = LIBRARIES.get_or_init(|| Mutex::new(Libraries::new()));
+    libraries.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Libraries {
+    fn new() -> Self {
         let capability = machine()
             .sheet()
             .map_or(0, |sheet| sheet.compute.capability_major * 10 + sheet.compute.capability_minor);
         let traits = DeviceTraits { compute_capability: capability };
-        Mutex::new(Libraries {
+        Self {
             traits,
             blas: Blas::new(),
             dnn: Dnn::new(traits),
@@ -76,9 +81,16 @@ pub(crate) fn libraries() -> MutexGuard<'static, Libraries> {
             sparse_matrices: SparseMatrices::new(),
             generators: Streamed::new(Kind::Random),
             transforms: FftPlans::new(),
-        })
-    });
-    libraries.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+}
+
+/// Makes the libraries' state anew, if it was made.
+pub(crate) fn renew() {
+    if let Some(libraries) = LIBRARIES.get() {
+        let fresh = Libraries::new();
+        *libraries.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+    }
 }
 
 /// The lock, held while the process forks.

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use trompe_base::DeviceIndex;
 use trompe_device::Machine;
 use trompe_hardware::EmulatedNode;
 
@@ -26,6 +27,24 @@ pub(crate) fn machine() -> MutexGuard<'static, HostMachine> {
     });
     // A panic inside a handler is answered at the door; the bookkeeping stays usable.
     machine.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether some device has a context: work of this process may depend on it, so a fork of it is no fresh process.
+pub(crate) fn is_in_use() -> bool {
+    MACHINE.get().is_some_and(|machine| {
+        let machine = machine.lock().unwrap_or_else(PoisonError::into_inner);
+        (0..machine.device_count()).any(|device| machine.is_active(DeviceIndex(device)))
+    })
+}
+
+/// Makes the node anew from the environment, if it was made and no device of it is in use.
+pub(crate) fn renew() {
+    if let Some(machine) = MACHINE.get() {
+        registry().forget_kernels();
+        let visible = environment::visible_devices();
+        let fresh = Machine::new(HostBacking, read_node(), visible.as_deref());
+        *machine.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+    }
 }
 
 /// The node that `TROMPE_CONFIG` describes; without one there is no device, and one line says why.

@@ -296,6 +296,20 @@ pub(crate) fn end() {
     batch::trim();
 }
 
+/// Asks the environment again whether records are taken: a rank begins in a fork of a process that took none.
+pub(crate) fn begin_again() {
+    forked_child();
+    STATE.store(UNDECIDED, Ordering::Relaxed);
+}
+
+/// Writes the last records of a process that ends without its destructors, if this process has a file and no other
+/// thread holds it.
+pub(crate) fn end_in_haste() {
+    if STATE.load(Ordering::Relaxed) == ON && batch::is_ours() {
+        end();
+    }
+}
+
 fn next_generation() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     DROPPED.store(0, Ordering::Relaxed);

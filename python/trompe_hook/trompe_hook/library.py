@@ -26,10 +26,22 @@ class Library:
         self._marker.argtypes = [ctypes.c_uint8, ctypes.c_char_p, ctypes.c_uint32]
         self._recording = symbols.trompe_recording
         self._recording.restype = ctypes.c_int
+        self._prepare_ranks = symbols.trompe_prepare_ranks
+        self._prepare_ranks.restype = ctypes.c_int
+        self._begin_rank = symbols.trompe_begin_rank
+        self._begin_rank.restype = None
 
     def recording(self):
         """Whether records are being taken now."""
         return self._recording() != 0
+
+    def prepare_ranks(self):
+        """Prepares this process for being forked into ranks; not 0 when that cannot be done."""
+        return self._prepare_ranks()
+
+    def begin_rank(self):
+        """Begins anew in a forked rank whose environment has been set."""
+        self._begin_rank()
 
     def meta(self, key, value):
         """Records one fact about this process; both are text."""

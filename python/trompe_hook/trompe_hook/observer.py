@@ -56,6 +56,12 @@ class Observer:
         target.meta("hook.allocator", names.get(state, "not watched: no receiver"))
 
 
+def prepare(torch):
+    """Compiles the observer if need be and loads it, for forks of this process to attach."""
+    with contextlib.suppress(Unavailable, OSError):
+        ctypes.CDLL(_build(torch))
+
+
 def load(target, torch):
     """The observer for this PyTorch, attached, or `None`."""
     try:

@@ -8,6 +8,7 @@ Python and the CPU exchange; the preloaded library answers for NCCL, the store a
 
 import os
 import sys
+import types
 
 from . import after_import
 
@@ -45,7 +46,10 @@ def install():
         return
     ranks = Ranks(text)
     if len(ranks.present) < int(os.environ["TROMPE_WORLD_SIZE"]):
-        _after(_PLANNER, _accept_plans)
+        if _PLANNER in sys.modules:
+            _accept_plans(sys.modules[_PLANNER])
+        else:
+            _after(_PLANNER, _accept_plans)
     loaded = sys.modules.get(_MODULE)
     if loaded is not None and hasattr(loaded, "new_group"):
         _change(loaded, ranks)
@@ -83,10 +87,12 @@ def _change(module, ranks):
     stores.change(module)
     groups.change(module, ranks)
     objects.change(module, ranks)
-    # Modules that were imported earlier hold the functions under their own names.
-    for name, other in list(sys.modules.items()):
-        if other is None or other is module or not name.startswith("torch.distributed"):
+    # Modules that were imported earlier hold the functions under their own names; in a rank
+    # that was forked from a prepared process those of frameworks as well.
+    for other in list(sys.modules.values()):
+        if not isinstance(other, types.ModuleType) or other is module or other is binding:
             continue
+        scope = vars(other)
         for key, original in before.items():
-            if original is not None and vars(other).get(key) is original:
+            if original is not None and scope.get(key) is original:
                 setattr(other, key, getattr(module, key))

@@ -18,8 +18,30 @@ import time
 from . import advice, facts, library, marks, observer, ranks
 
 
+class _Deferred:
+    """In a process from which ranks are forked: what was imported waits for the ranks."""
+
+    waiting = None
+
+
+def defer():
+    """Leaves everything that belongs to one rank to the ranks, which are forked from this process."""
+    _Deferred.waiting = []
+
+
+def in_rank():
+    """In a forked rank: does now what was left to it."""
+    waiting, _Deferred.waiting = _Deferred.waiting or [], None
+    for torch in waiting:
+        on_import(torch)
+
+
 def on_import(torch):
     """Attaches everything to a freshly imported `torch`."""
+    if _Deferred.waiting is not None:
+        _Deferred.waiting.append(torch)
+        _attempt("preparing the observer", observer.prepare, torch)
+        return
     if getattr(torch.version, "cuda", None) is None:
         advice.on_torch_without_cuda(torch)
         return

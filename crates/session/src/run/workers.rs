@@ -8,9 +8,10 @@ use trompe_base::Rank;
 use trompe_rendezvous::{Ranks, Server};
 use trompe_results::{Note, Severity};
 
-use crate::launch::{Ended, Worker};
+use crate::launch::{Emulation, Ended, Worker};
 use crate::python::{self, Found};
 use crate::world::{self, Launch, Launcher, Meeting, WorkerCommand, World};
+use crate::zygote::{NotForked, Script, Zygote};
 use crate::{RankChoice, SessionError, env};
 
 /// What to start, and what serves it while it runs.
@@ -20,6 +21,10 @@ pub(super) struct Workers {
     job: Option<Job>,
     /// Why other ranks run than were to at first.
     chosen: Option<Note>,
+    /// The process from which the ranks are forked.
+    pub(super) zygote: Option<Zygote>,
+    /// Why they are not.
+    not_forked: Option<NotForked>,
 }
 
 #[derive(Debug)]
@@ -48,10 +53,17 @@ impl Workers {
     ) -> Result<Self, SessionError> {
         let Some(world) = &launch.world else {
             let arguments = launch.command.get(1..).unwrap_or_default().to_vec();
-            let worker =
-                Worker { program: found.program.clone(), arguments, variables: Vec::new(), rank: None };
+            let worker = Worker {
+                program: found.program.clone(),
+                arguments,
+                variables: Vec::new(),
+                rank: None,
+                checks: false,
+            };
             return match choice {
-                RankChoice::Auto => Ok(Self { list: vec![worker], job: None, chosen: None }),
+                RankChoice::Auto => {
+                    Ok(Self { list: vec![worker], job: None, chosen: None, zygote: None, not_forked: None })
+                }
                 _ => Err(SessionError::NoRanks),
             };
         };
@@ -78,14 +90,34 @@ impl Workers {
             arguments: with_local_rank(&arguments, &world, *rank),
             variables: world::variables(&world, *rank, &meeting),
             rank: Some(*rank),
+            checks: false,
         };
         let list = present.iter().map(worker).collect();
         let job = Job { world, present, store, program, arguments, board };
-        Ok(Self { list, job: Some(job), chosen: None })
+        Ok(Self { list, job: Some(job), chosen: None, zygote: None, not_forked: None })
+    }
+
+    /// Prepares the process from which the ranks are forked, when there are several.
+    pub(super) fn prefork(&mut self, emulation: &Emulation) {
+        let Some(job) = self.job.as_ref().filter(|_| self.list.len() > 1) else { return };
+        let Some(first) = self.list.first() else { return };
+        let private = world::private_variables(&job.world);
+        let common: Vec<_> =
+            first.variables.iter().filter(|(name, _)| !private.contains(name)).cloned().collect();
+        let zygote = Script::of(&job.program, &job.arguments).and_then(|script| {
+            match python::is_python(job.program.as_os_str()) {
+                true => Zygote::start(script, emulation, &common, &private),
+                false => Err(NotForked(format!("`{}` is not Python", job.program.display()))),
+            }
+        });
+        match zygote {
+            Ok(zygote) => self.zygote = Some(zygote),
+            Err(reason) => self.not_forked = Some(reason),
+        }
     }
 
     /// The same job with more ranks, when those that ran could not go on without others.
-    pub(super) fn with_wanted(&self) -> Result<Option<Self>, SessionError> {
+    pub(super) fn with_wanted(&mut self) -> Result<Option<Self>, SessionError> {
         let Some(job) = &self.job else { return Ok(None) };
         let wanted = job.store.wanted();
         let present = enough(job.world.size, &job.present, &wanted);
@@ -96,6 +128,7 @@ impl Workers {
         let board = job.board.with_extension(present.len().to_string());
         let command = (job.program.clone(), job.arguments.clone());
         let mut more = Self::start(command, job.world.clone(), present.clone(), board)?;
+        (more.zygote, more.not_forked) = (self.zygote.take(), self.not_forked.take());
         let list: Vec<String> = present.iter().map(Rank::to_string).collect();
         let (rank, other) = wanted[0];
         more.chosen = Some(Note {
@@ -119,6 +152,15 @@ impl Workers {
     pub(super) fn notes(&self, ended: &Ended) -> Vec<Note> {
         let Some(job) = &self.job else { return Vec::new() };
         let mut notes: Vec<Note> = self.chosen.iter().cloned().collect();
+        notes.extend(self.not_forked.as_ref().map(|reason| Note {
+            severity: Severity::Info,
+            code: "not-forked".to_owned(),
+            text: format!(
+                "Each rank was started as a process of its own, which costs it the time and memory of importing the \
+                 framework: {reason}."
+            ),
+            action: None,
+        }));
         if let Some(rank) = ended.failed {
             let others = if job.present.len() > 1 { "; the other ranks were stopped" } else { "" };
             notes.push(Note {

@@ -19,6 +19,20 @@ pub struct Meeting {
     pub present: Vec<Rank>,
 }
 
+/// Names of the variables that differ from rank to rank, or from one attempt at the job to the next.
+#[must_use]
+pub fn private_variables(world: &World) -> Vec<&'static str> {
+    let meeting = Meeting { port: 0, board: PathBuf::new(), present: Vec::new() };
+    let first = variables(world, Rank(0), &meeting);
+    let others = [1, world.per_node, world.size - 1].map(|rank| rank.min(world.size - 1));
+    let others = others.map(|rank| variables(world, Rank(rank), &meeting));
+    let differs = |name: &str, value: &OsString| {
+        others.iter().any(|other| other.iter().find(|(own, _)| *own == name).is_none_or(|(_, v)| v != value))
+    };
+    let ours = |name: &str| name.starts_with("TROMPE_") || name == "MASTER_PORT";
+    first.iter().filter(|(name, value)| ours(name) || differs(name, value)).map(|(name, _)| *name).collect()
+}
+
 /// The variables of one rank, beside those of the emulation.
 #[must_use]
 pub fn variables(world: &World, rank: Rank, meeting: &Meeting) -> Vec<(&'static str, OsString)> {

@@ -28,6 +28,11 @@ pub(crate) fn learn(machine: &mut HostMachine, kernel: Address) -> Outcome {
     Ok(())
 }
 
+/// Loads the kernel database, so that forks of this process share it.
+pub(crate) fn prepare() {
+    let _ = database();
+}
+
 fn database() -> Option<&'static KernelDb> {
     static DATABASE: OnceLock<Option<KernelDb>> = OnceLock::new();
     let load = || {

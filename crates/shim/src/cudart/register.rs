@@ -57,6 +57,11 @@ pub(crate) fn registry() -> MutexGuard<'static, Registry> {
 }
 
 impl Registry {
+    /// Forgets which handles of the machine stand for the functions: the machine is made anew.
+    pub(crate) fn forget_kernels(&mut self) {
+        self.kernels = None;
+    }
+
     /// The handle of the kernel that a host function launches.
     ///
     /// # Errors

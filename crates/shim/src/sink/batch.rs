@@ -36,6 +36,8 @@ impl std::fmt::Display for NoSpace {
 
 struct Space {
     path: Option<PathBuf>,
+    /// The process that made the file.
+    process: u32,
     mapped: usize,
     left: usize,
     sequence: u32,
@@ -46,7 +48,7 @@ struct Space {
 static SPACE: Mutex<Space> = Mutex::new(Space::EMPTY);
 
 impl Space {
-    const EMPTY: Self = Self { path: None, mapped: 0, left: 0, sequence: 0, rests: Vec::new() };
+    const EMPTY: Self = Self { path: None, process: 0, mapped: 0, left: 0, sequence: 0, rests: Vec::new() };
 }
 
 fn space() -> MutexGuard<'static, Space> {
@@ -60,6 +62,7 @@ pub(super) fn take() -> Result<Taken, NoSpace> {
     if space.path.is_none() {
         let path = create(&folder).map_err(|error| NoSpace { path: folder.clone(), error })?;
         space.path = Some(path);
+        space.process = std::process::id();
     }
     let path = space.path.clone().unwrap_or(folder);
     if space.left == 0 {
@@ -106,6 +109,12 @@ pub(super) fn retire(chunk: *mut u8) {
 /// Whether this process has a file.
 pub(super) fn opened() -> bool {
     space().path.is_some()
+}
+
+/// Whether this process made the file. A child of `vfork`, which shares its parent's memory, did not; nor is it known while
+/// another thread holds the file.
+pub(super) fn is_ours() -> bool {
+    SPACE.try_lock().is_ok_and(|space| space.path.is_some() && space.process == std::process::id())
 }
 
 /// Gives back the space that no thread took.
