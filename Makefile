@@ -7,9 +7,11 @@
 #   make build   the `trompe` program and the libraries it preloads (release)
 #   make venv    .venv with the pinned PyTorch (no NVIDIA package)
 #   make jobs    the job tests only: real PyTorch scripts under `trompe run`
+#   make frameworks  other frameworks and PyTorch versions (large downloads), writes docs/coverage.md
 #   make clean   remove what was built (the virtual environment stays)
 #
-# Variables: PYTHON (the Python to make .venv with), JOBS (names of job tests).
+# Variables: PYTHON (the Python to make .venv with), JOBS (names of job tests),
+# CASES (names of framework cases), FRAMEWORKS (where their environments are kept).
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -21,12 +23,13 @@ CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TROMPE := $(TARGET)/release/trompe
 VENV := .venv
+FRAMEWORKS := target/frameworks
 # Stamps hold "this was installed from the files that it is newer than".
 VENV_DEMO := $(VENV)/.requirements.stamp
 VENV_TEST := $(VENV)/.requirements-test.stamp
 step = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help demo test build venv venv-test jobs clean tools \
+.PHONY: help demo test build venv venv-test jobs frameworks clean tools \
 	check-format check-clippy check-docs check-tidy check-rust check-python
 
 help:
@@ -110,6 +113,11 @@ check-rust: tools
 jobs: build venv-test
 	$(call step,job tests)
 	$(VENV)/bin/python tests/run_jobs.py --trompe $(TROMPE) --python $(VENV)/bin/python $(JOBS)
+
+# Not a part of `make test`: gigabytes of packages and an hour of work. CASES names some.
+frameworks: build venv-test
+	$(call step,framework cases)
+	$(VENV)/bin/python frameworks/run.py --trompe $(TROMPE) --python $(VENV)/bin/python --cache $(FRAMEWORKS) $(CASES)
 
 clean:
 	$(CARGO) clean

@@ -59,9 +59,10 @@ def load_jobs():
 
 
 class Runner:
-    """How commands are run: the programs and the folder for results."""
+    """How commands are run: the programs, the folder for results and that of the scripts."""
 
-    def __init__(self, trompe, python, out):
+    def __init__(self, trompe, python, out, scripts=HERE / "jobs"):
+        self.scripts = scripts
         self.trompe = str(Path(trompe).absolute())
         self.python = str(Path(python).absolute())
         self.out = out
@@ -97,7 +98,7 @@ class Runner:
         with open(log, "wb") as file:
             child = subprocess.Popen(
                 [self.trompe, *arguments],
-                cwd=HERE / "jobs",
+                cwd=self.scripts,
                 env=self.environment(env),
                 stdin=end if interrupt_after else subprocess.DEVNULL,
                 stdout=file,
@@ -131,16 +132,20 @@ class Runner:
 def run_job(job, runner):
     """Runs one job of the manifest; returns its complaints."""
     folder = runner.fresh(job["name"])
-    out = folder / "out"
+    code, output = run_command(job, runner, folder)
+    return job_checks.check(job, folder / "out", code, output)
+
+
+def run_command(job, runner, folder):
+    """Runs a job with its report in `folder/out`; returns its exit code and everything printed."""
     ranks = ["--ranks", job["ranks"]] if job["ranks"] else []
     command = [*job["launcher"], *job["command"]]
-    code, output = runner.run(
-        ["run", "--cluster", job["cluster"], *ranks, "--out", str(out), "--", *command],
+    return runner.run(
+        ["run", "--cluster", job["cluster"], *ranks, "--out", str(folder / "out"), "--", *command],
         folder,
         env=job["env"],
         timeout=job["timeout"],
     )
-    return job_checks.check(job, out, code, output)
 
 
 def main():

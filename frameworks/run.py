@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Runs the framework cases under `trompe run` and writes docs/coverage.md.
+
+    python frameworks/run.py --trompe target/release/trompe --python .venv/bin/python
+    ... run.py 'megatron-*'    # only these (shell patterns of cases, frameworks or runs)
+    ... run.py --list
+
+Results of earlier runs stay in results.json until the same run is made again, so the
+cases can be run in parts. Needs the package index for environments that do not exist yet.
+"""
+
+import argparse
+import fnmatch
+import json
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+
+import coverage  # noqa: E402
+import job_checks  # noqa: E402
+import manifest  # noqa: E402
+from environments import Environments  # noqa: E402
+from run_jobs import Runner, run_command  # noqa: E402
+
+RESULTS = HERE / "results.json"
+
+
+def run(chosen, environments, arguments):
+    """Makes one run; returns its entry for results.json."""
+    job = chosen.job
+    started = time.monotonic()
+    try:
+        python = environments.python(job["environment"])
+        runner = Runner(arguments.trompe, python, arguments.out.absolute(), HERE / "jobs")
+        folder = runner.fresh(chosen.name)
+        code, output = run_command(job, runner, folder)
+        complaints = job_checks.check(job, folder / "out", code, output)
+        complaints += _check_groups(job, folder / "out" / "report.json")
+    except (OSError, RuntimeError, ValueError, KeyError) as error:
+        complaints, folder = [f"{type(error).__name__}: {error}"], None
+    entry = {
+        "framework": chosen.framework,
+        "case": job["name"],
+        "cluster": chosen.cluster,
+        "ranks": chosen.ranks,
+        "passed": not complaints,
+        "complaints": complaints,
+        "seconds": round(time.monotonic() - started, 1),
+    }
+    return entry | _facts(folder, chosen.package)
+
+
+def _check_groups(job, path):
+    """Complaints about collectives and the number of steps."""
+    if not path.is_file():
+        return []
+    report = json.loads(path.read_text())
+    groups = (report["communication"] or {"groups": []})["groups"]
+    present = {f"{group['operation']} of {group['ranks']}" for group in groups}
+    complaints = [
+        f"no {text} (there is {', '.join(sorted(present))})" for text in job["groups"] if text not in present
+    ]
+    if job["counted"] is not None and report["steps"]["seen"] != job["counted"]:
+        complaints.append(f"{report['steps']['seen']} steps found instead of {job['counted']}")
+    return complaints
+
+
+def _facts(folder, package):
+    """What docs/coverage.md shows of a run."""
+    path = folder and folder / "out" / "report.json"
+    if not path or not path.is_file():
+        return {}
+    report = json.loads(path.read_text())
+    software = report["software"]
+    versions = {
+        item["name"].replace(".", "-").replace("_", "-").lower(): item["value"]
+        for item in software["packages"]
+    }
+    step = report["step_time"]
+    return {
+        "version": software["torch"] if package == "torch" else versions.get(package.lower()),
+        "torch": software["torch"],
+        "cuda": software["cuda"],
+        "world": report["world_size"],
+        "ran": report["ranks_emulated"],
+        "records": report["job"]["records"],
+        "step_seconds": step and step["seconds"],
+        "peak_bytes": report["memory"]["peak_allocated_bytes"],
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Runs the framework cases.")
+    parser.add_argument("names", nargs="*", default=["*"], help="shell patterns of cases, frameworks or runs")
+    parser.add_argument("--trompe", default="target/release/trompe")
+    parser.add_argument("--python", default=".venv/bin/python")
+    parser.add_argument(
+        "--cache", type=Path, default=Path("target/frameworks"), help="where environments are kept"
+    )
+    parser.add_argument("--out", type=Path, default=Path("target/frameworks/runs"))
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument(
+        "--write-only", action="store_true", help="only write docs/coverage.md from results.json"
+    )
+    arguments = parser.parse_args()
+
+    files = manifest.load()
+    every = manifest.runs(files)
+    chosen = [
+        item
+        for item in every
+        if any(
+            fnmatch.fnmatch(text, pattern)
+            for pattern in arguments.names
+            for text in (item.name, item.case["name"], item.framework)
+        )
+    ]
+    if arguments.list:
+        print("\n".join(item.name for item in chosen))
+        return 0
+    if not chosen:
+        raise SystemExit(f"no case matches {' '.join(arguments.names)}; see --list")
+    results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+    failed = []
+    if not arguments.write_only:
+        environments = Environments(arguments.cache, arguments.python, arguments.trompe)
+        for number, item in enumerate(chosen, 1):
+            entry = run(item, environments, arguments)
+            results[item.name] = entry
+            print(
+                f"[{number:2}/{len(chosen)}] {'ok  ' if entry['passed'] else 'FAIL'} {item.name} "
+                f"({entry['seconds']} s)"
+            )
+            for complaint in entry["complaints"]:
+                print(f"            {complaint}", flush=True)
+            if not entry["passed"]:
+                failed.append(item.name)
+    known = {item.name for item in every}
+    results = {name: results[name] for name in sorted(results) if name in known}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    (HERE.parent / "docs" / "coverage.md").write_text(coverage.page(files, results))
+    if failed:
+        print(f"logs and reports: {arguments.out}; failed: {' '.join(failed)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
