@@ -21,10 +21,48 @@ pub struct CollectiveCall<'a> {
     pub ends: (u32, u32),
 }
 
+/// What an operation asks of the links while it runs, as the model that made it knows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Traffic {
+    /// The model's own number for it.
+    pub id: u32,
+    /// Where all its links are, when they are in one place (a node): operations with different homes never meet.
+    pub home: Option<u32>,
+    /// Its speed when nothing else is under way; below 1 when operations that stand behind it are in its way.
+    pub alone: f64,
+}
+
+/// What goes on in a job beside a call, when only some of its ranks are replayed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Others<'a> {
+    /// Members of communicators that are not replayed and make the same call whenever this one is made: they use links as
+    /// well.
+    pub alike: &'a [&'a [Rank]],
+    /// The ranks that are replayed; `None` for all. Links far from them are used just as those near them are.
+    pub replayed: Option<&'a [Rank]>,
+}
+
 /// Prices collectives. An implementation must return the same price for the same call.
 pub trait CollectiveModel {
-    /// The time from the last member's arrival to the end of the operation on every member.
+    /// The time from the last member's arrival to the end of the operation on every member, when no other operation is
+    /// in its way.
     fn price(&self, call: &CollectiveCall<'_>) -> Price;
+
+    /// What the call asks of the links; `None` when it is in nobody's way. A new number for each question: ask once for
+    /// each distinct call.
+    fn traffic(&self, _call: &CollectiveCall<'_>, _others: &Others<'_>) -> Option<Traffic> {
+        None
+    }
+
+    /// Whether two operations have a link in common.
+    fn meets(&self, _one: Traffic, _other: Traffic) -> bool {
+        false
+    }
+
+    /// The speed of each of these operations while exactly they are under way, against its price: above 0, at most 1.
+    fn speeds(&self, under_way: &[Traffic]) -> Vec<f64> {
+        under_way.iter().map(|traffic| traffic.alone).collect()
+    }
 }
 
 /// Latency per hop plus bytes over bandwidth: ring algorithms on links of one rate.

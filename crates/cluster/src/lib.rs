@@ -3,7 +3,7 @@
 //! What it is: given a [`trompe_trace::job::JobTrace`], the price of each distinct device operation ([`Prices`]), a
 //! [`CollectiveModel`] and [`Options`], [`simulate`] lets every rank's host launch its operations, its streams run
 //! them in order, its events, default-stream rules, copy engines and launch queues hold them back, and its collectives
-//! wait for each other; and says how long a step takes and where the time goes ([`Outcome`]).
+//! wait for each other and share links; and says how long a step takes and where the time goes ([`Outcome`]).
 //!
 //! What it is not: it prices nothing, reads no file, no clock and no environment, and knows no name of any vendor's
 //! interface.
@@ -14,6 +14,7 @@
 mod account;
 mod collective;
 mod error;
+mod flows;
 mod host;
 mod kind;
 mod network;
@@ -27,11 +28,12 @@ mod segment;
 mod state;
 mod stream;
 mod timeline;
+mod wires;
 
-use trompe_engine::{Ended, Setup, Spec};
+use trompe_engine::{Ended, Phase, Setup, Spec};
 use trompe_trace::job::JobTrace;
 
-pub use collective::{AlphaBeta, CollectiveCall, CollectiveModel, Instant};
+pub use collective::{AlphaBeta, CollectiveCall, CollectiveModel, Instant, Others, Traffic};
 pub use error::{Seconds, SimulationError};
 pub use kind::kind_of;
 pub use network::Network;
@@ -63,6 +65,9 @@ pub fn simulate(
             setup.event(spec, move |state: &mut State<'_>, scheduler| state.on_alarm(stream, scheduler));
         state.streams[stream as usize].event = Some(event);
     }
+    // After everything else of a moment: what begins and ends together shares links together.
+    let spec = Spec::new("wires").phase(Phase::PostTick);
+    state.wires.event = Some(setup.event(spec, |state: &mut State<'_>, scheduler| state.on_wires(scheduler)));
     let mut engine = setup.finalize().expect("streams are numbered and not ordered against each other");
     let ended = engine.run(&mut state)?;
     if let Some(error) = state.error.take() {

@@ -1,14 +1,15 @@
 //! Collectives priced by the network model: a trace's words become the model's.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use trompe_base::Rank;
 use trompe_hardware::ClusterSheet;
-use trompe_network::{Estimate, NetworkModel, Operation, Placement};
+use trompe_network::flow::{self, Load};
+use trompe_network::{Estimate, NetworkModel, Operation};
 use trompe_trace::record::CollectiveKind;
 
-use crate::collective::{CollectiveCall, CollectiveModel};
+use crate::collective::{CollectiveCall, CollectiveModel, Others, Traffic};
 use crate::price::Price;
 
 /// Prices collectives on a cluster's links. Rank `r` is device `r`: ranks fill node after node.
@@ -17,7 +18,22 @@ pub struct Network {
     model: NetworkModel,
     /// Prices by members: a job calls the same few operations again and again.
     known: Mutex<BTreeMap<Vec<Rank>, BTreeMap<Call, Price>>>,
+    shared: Mutex<Shared>,
 }
+
+/// What is known of operations that share links.
+#[derive(Debug, Default)]
+struct Shared {
+    /// By number of a [`Traffic`].
+    loads: Vec<Load>,
+    /// Which two meet. Nothing ever walks through it.
+    meet: HashMap<(u32, u32), bool>,
+    /// Speeds of those under way together, by their numbers in ascending order.
+    speeds: BTreeMap<Vec<u32>, Vec<f64>>,
+}
+
+/// Sets of operations whose speeds are kept: jobs repeat the same few thousand.
+const KEPT: usize = 1 << 16;
 
 /// What distinguishes calls among the same members.
 type Call = (Operation, u64, Option<(u32, u32)>);
@@ -26,7 +42,7 @@ impl Network {
     /// Prices by `model`.
     #[must_use]
     pub fn new(model: NetworkModel) -> Self {
-        Self { model, known: Mutex::default() }
+        Self { model, known: Mutex::default(), shared: Mutex::default() }
     }
 
     /// Prices on the cluster of a sheet.
@@ -38,13 +54,34 @@ impl Network {
     /// The full estimate of a call: algorithm, protocol, channels and what the price rests on.
     #[must_use]
     pub fn estimate(&self, call: &CollectiveCall<'_>) -> Estimate {
+        self.estimate_with_load(call, call.members, None).0
+    }
+
+    /// The estimate of a call among `members`, and what it asks of the links of these `nodes` (of all, when `None`).
+    fn estimate_with_load(
+        &self,
+        call: &CollectiveCall<'_>,
+        members: &[Rank],
+        nodes: Option<&BTreeSet<u32>>,
+    ) -> (Estimate, Load) {
         let (operation, _, ends) = key(call);
-        let member = |place: u32| call.members.get(place as usize).map(|rank| rank.0);
-        let placement = match ends {
-            Some((from, to)) => Placement::of(self.model.fabric(), [from, to].into_iter().filter_map(member)),
-            None => Placement::of(self.model.fabric(), call.members.iter().map(|rank| rank.0)),
+        let member = |place: u32| members.get(place as usize).map(|rank| rank.0);
+        let devices: Vec<u32> = match ends {
+            Some((from, to)) => [from, to].into_iter().filter_map(member).collect(),
+            None => members.iter().map(|rank| rank.0).collect(),
         };
-        self.model.price(operation, call.bytes, &placement)
+        let per_node = self.model.fabric().devices_per_node;
+        self.model.estimate_with_load(operation, call.bytes, &devices, |wire| {
+            match (nodes, wire.node(per_node)) {
+                (Some(nodes), Some(node)) => nodes.contains(&node),
+                _ => true,
+            }
+        })
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        // A thread that panicked while it held the lock left only whole entries.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -52,7 +89,7 @@ impl CollectiveModel for Network {
     fn price(&self, call: &CollectiveCall<'_>) -> Price {
         let key = key(call);
         // A thread that panicked while it held the lock left only whole entries.
-        let mut known = self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(price) = known.get(call.members).and_then(|calls| calls.get(&key)) {
             return *price;
         }
@@ -60,6 +97,53 @@ impl CollectiveModel for Network {
         let price = Price { time, low, high };
         known.entry(call.members.to_vec()).or_default().insert(key, price);
         price
+    }
+
+    fn traffic(&self, call: &CollectiveCall<'_>, others: &Others<'_>) -> Option<Traffic> {
+        let devices = self.model.fabric().devices_per_node;
+        let node = |rank: &Rank| rank.0 / devices.max(1);
+        let nodes: Option<BTreeSet<u32>> = others.replayed.map(|ranks| ranks.iter().map(node).collect());
+        let near = |members: &[Rank]| {
+            nodes.as_ref().is_none_or(|nodes| members.iter().any(|rank| nodes.contains(&node(rank))))
+        };
+        let mut load = self.estimate_with_load(call, call.members, nodes.as_ref()).1;
+        for members in others.alike.iter().filter(|members| near(members)) {
+            load.join(&self.estimate_with_load(call, members, nodes.as_ref()).1);
+        }
+        if load.is_empty() {
+            return None;
+        }
+        let nodes: Vec<Option<u32>> = load.wires().map(|wire| wire.node(devices)).collect();
+        let home = nodes[0].filter(|_| nodes.iter().all(|node| *node == nodes[0]));
+        let alone = flow::speeds(&[&load])[0];
+        let mut shared = self.shared();
+        let id = u32::try_from(shared.loads.len()).expect("distinct calls are numbered by u32");
+        shared.loads.push(load);
+        Some(Traffic { id, home, alone })
+    }
+
+    fn meets(&self, one: Traffic, other: Traffic) -> bool {
+        let pair = (one.id.min(other.id), one.id.max(other.id));
+        let shared = &mut *self.shared();
+        let loads = &shared.loads;
+        *shared.meet.entry(pair).or_insert_with(|| loads[pair.0 as usize].meets(&loads[pair.1 as usize]))
+    }
+
+    fn speeds(&self, under_way: &[Traffic]) -> Vec<f64> {
+        let mut ids: Vec<u32> = under_way.iter().map(|traffic| traffic.id).collect();
+        ids.sort_unstable();
+        let shared = &mut *self.shared();
+        if shared.speeds.len() >= KEPT {
+            shared.speeds.clear();
+        }
+        let loads = &shared.loads;
+        let found = shared
+            .speeds
+            .entry(ids.clone())
+            .or_insert_with(|| flow::speeds(&ids.iter().map(|&id| &loads[id as usize]).collect::<Vec<_>>()));
+        // Equal operations have equal speeds, so the first of them will do.
+        let speed = |traffic: &Traffic| found[ids.partition_point(|&id| id < traffic.id)];
+        under_way.iter().map(speed).collect()
     }
 }
 
@@ -107,5 +191,36 @@ mod tests {
         // The same two devices in another communicator.
         assert!((micros(CollectiveKind::Recv, 64, &[3, 8], (0, 1)) - far).abs() < 1e-6);
         assert!(micros(CollectiveKind::AllReduce, 1, &[5], (0, 0)) > 0.0);
+    }
+
+    #[test]
+    fn operations_that_share_adapters_slow_each_other() {
+        let network = Network::of_cluster(&trompe_hardware::resolve("aws-p4de:2").unwrap());
+        let traffic = |members: &[u32], alike: &[&[Rank]]| {
+            let replayed: Vec<Rank> = members.iter().copied().map(Rank).collect();
+            let others = Others { alike, replayed: (!alike.is_empty()).then_some(&replayed) };
+            let members: Vec<Rank> = members.iter().copied().map(Rank).collect();
+            let call = CollectiveCall {
+                kind: CollectiveKind::AllReduce,
+                bytes: Bytes(1 << 30),
+                dtype: DType::Bf16,
+                members: &members,
+                ends: (0, 0),
+            };
+            network.traffic(&call, &others)
+        };
+        // Devices 0 and 1 share an adapter, 2 has another.
+        let (first, second, third) = (traffic(&[0, 8], &[]), traffic(&[1, 9], &[]), traffic(&[2, 10], &[]));
+        let (first, second, third) = (first.unwrap(), second.unwrap(), third.unwrap());
+        assert!(network.meets(first, second) && !network.meets(first, third));
+        let together = network.speeds(&[third, second, first]);
+        assert!(together[1] == together[2] && together[1] < 0.7 && together[0] == 1.0, "{together:?}");
+        // One that stands for both is as slow as each of the two.
+        let both = traffic(&[0, 8], &[&[Rank(1), Rank(9)]]).unwrap();
+        assert_eq!(both.alone, together[1]);
+        // Inside a node everything has one home; a lone member is in nobody's way.
+        assert_eq!(traffic(&[8, 9], &[]).unwrap().home, Some(1));
+        assert_eq!(first.home, None);
+        assert_eq!(traffic(&[3], &[]), None);
     }
 }

@@ -10,7 +10,7 @@ use trompe_trace::record::CollectiveKind;
 
 use crate::collective::CollectiveCall;
 use crate::error::SimulationError;
-use crate::plan::{CallPlan, LONGEST};
+use crate::plan::CallPlan;
 use crate::state::{Item, Queued, Running, State};
 
 /// What makes calls of several ranks one operation.
@@ -46,7 +46,7 @@ impl State<'_> {
             item,
             arrived: now,
             missing: calls.len() as u32,
-            end: now,
+            open: 0,
             transfer: now,
             exposed_before: 0,
         };
@@ -105,22 +105,17 @@ impl State<'_> {
             members,
             ends: ends.unwrap_or((call.call.peer, call.call.peer)),
         };
-        let time = self.model.price(&wire).at(self.options.bound).as_picos();
-        let end = scheduler.now().as_picos().saturating_add(time);
-        if end > LONGEST {
-            return Err(SimulationError::TooLong);
+        for &stream in &meeting.streams {
+            self.transfer(stream, scheduler);
         }
-        for stream in meeting.streams {
-            self.transfer(stream, end, scheduler);
-        }
-        Ok(())
+        self.put_on_wire(&wire, communicator, meeting.streams, scheduler)
     }
 
-    /// One part of a stream's operation is on the wire until `end`.
-    fn transfer(&mut self, stream: u32, part_end: u64, scheduler: &mut Scheduler) {
+    /// One part of a stream's operation is on the wire from now on.
+    fn transfer(&mut self, stream: u32, scheduler: &Scheduler) {
         let now = scheduler.now().as_picos();
         let state = &mut self.streams[stream as usize];
-        let Running::Collective { item, missing, end, transfer, exposed_before, .. } = &mut state.running
+        let Running::Collective { item, missing, open, transfer, exposed_before, .. } = &mut state.running
         else {
             unreachable!("a stream that arrived runs its collective")
         };
@@ -134,11 +129,16 @@ impl State<'_> {
             *exposed_before = account.at(now).of(Kind::Communication).as_picos();
         }
         *missing -= 1;
-        *end = part_end.max(*end);
-        if *missing == 0 {
-            let end = *end;
-            self.set_alarm(stream, end, scheduler);
-        }
+        *open += 1;
+    }
+
+    /// One part of a stream's operation is off the wire; returns whether that was the last one.
+    pub(crate) fn part_is_over(&mut self, stream: u32) -> bool {
+        let Running::Collective { missing, open, .. } = &mut self.streams[stream as usize].running else {
+            unreachable!("a stream whose operation is on the wire runs its collective")
+        };
+        *open -= 1;
+        *missing == 0 && *open == 0
     }
 
     /// Adds a finished operation to its communication row, when it belongs to a step.

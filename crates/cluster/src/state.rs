@@ -19,6 +19,7 @@ use crate::plan::{Plan, TemplatePlan};
 use crate::recorder::Recorder;
 use crate::rendezvous::Rendezvous;
 use crate::segment::Segments;
+use crate::wires::Wires;
 
 /// The world of the engine's handlers.
 pub(crate) struct State<'a> {
@@ -30,6 +31,7 @@ pub(crate) struct State<'a> {
     /// The streams of all ranks, rank by rank.
     pub(crate) streams: Vec<StreamState>,
     pub(crate) rendezvous: Rendezvous,
+    pub(crate) wires: Wires,
     pub(crate) recorder: Recorder,
     /// Who may be able to go on at this moment.
     pub(crate) work: Vec<Actor>,
@@ -176,12 +178,12 @@ pub(crate) enum Running {
     CopyQueued {
         item: Item,
     },
-    /// A collective; `missing` of its parts still wait for other ranks, the others end by `end`.
+    /// A collective; `missing` of its parts still wait for other ranks, `open` are on the wire.
     Collective {
         item: Item,
         arrived: u64,
         missing: u32,
-        end: u64,
+        open: u32,
         transfer: u64,
         exposed_before: u64,
     },
@@ -209,6 +211,7 @@ impl<'a> State<'a> {
             ranks: Vec::with_capacity(plan.ranks.len()),
             streams: Vec::new(),
             rendezvous: Rendezvous::default(),
+            wires: Wires::new(trace, plan),
             recorder: Recorder::new(options),
             work: Vec::new(),
             error: None,

@@ -82,7 +82,7 @@ impl State<'_> {
     }
 
     /// Ends the running operation, if one runs; its end is now.
-    fn finish(&mut self, stream: u32, scheduler: &mut Scheduler) {
+    pub(crate) fn finish(&mut self, stream: u32, scheduler: &mut Scheduler) {
         let now = scheduler.now().as_picos();
         let state = &mut self.streams[stream as usize];
         let (rank_id, local) = (state.rank, state.local);

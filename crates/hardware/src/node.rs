@@ -70,6 +70,11 @@ pub struct ClusterSheet {
     /// How the network is cabled.
     #[serde(default)]
     pub network: NetworkKind,
+    /// Nodes whose adapters meet on one first-level switch (fat tree) or on one per rail (rail-optimised); only traffic
+    /// between such groups is oversubscribed. Without it each node of a fat tree is its own group, and all nodes of a
+    /// rail-optimised network are one.
+    #[serde(default)]
+    pub nodes_per_leaf: Option<u32>,
 }
 
 impl ClusterSheet {

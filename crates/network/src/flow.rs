@@ -5,10 +5,19 @@
 //! has no more (Bertsekas and Gallager, "Data Networks", 6.5.2, progressive filling). Rates change only when a flow
 //! starts or ends, so those are the only moments looked at, however many bytes there are.
 //!
+//! [`share`] does this for a list of transfers at once; [`speeds`] says how fast operations are that are under way together,
+//! for whoever keeps the time.
+//!
 //! Bytes and rates are floats; a flow ends when what is left would take less than a picosecond.
+
+mod fair;
+mod load;
 
 use trompe_base::{Duration, SimTime};
 use trompe_hardware::BytesPerSecond;
+
+use fair::User;
+pub use load::{Load, speeds};
 
 /// A link, by its place in the list that [`share`] is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,54 +133,13 @@ pub fn share(links: &[BytesPerSecond], flows: &[Flow]) -> Result<Shared, FlowErr
     }
 }
 
-/// The max-min fair rate of each active flow in bytes per second, by progressive filling: all rates rise together until
-/// a link or a flow's own limit is full; those flows stay, the others rise on.
+/// The max-min fair rate of each active flow in bytes per second.
 fn rates(links: &[BytesPerSecond], flows: &[Flow], active: &[usize]) -> Vec<f64> {
-    let mut rates = vec![0.0; active.len()];
-    let mut open: Vec<usize> = (0..active.len()).collect();
-    let mut free: Vec<f64> = links.iter().map(|link| link.0).collect();
-    let mut users = vec![0_u32; links.len()];
-    let mut level = 0.0;
-    for &flow in active {
-        for link in &flows[flow].links {
-            users[link.0 as usize] += 1;
-        }
-    }
-    while !open.is_empty() {
-        let by_link = |link: usize| free[link].max(0.0) / f64::from(users[link]);
-        let least_link =
-            (0..links.len()).filter(|&link| users[link] > 0).map(by_link).fold(f64::INFINITY, f64::min);
-        let own = |&place: &usize| (flows[active[place]].limit.0 - level).max(0.0);
-        let rise = open.iter().map(own).fold(least_link, f64::min);
-        if !rise.is_finite() {
-            // No link and no limit: as fast as anything can be told.
-            open.iter().for_each(|&place| rates[place] = f64::MAX);
-            return rates;
-        }
-        level += rise;
-        for (link, free) in free.iter_mut().enumerate() {
-            *free -= rise * f64::from(users[link]);
-        }
-        // A link is full when what is left is rounding.
-        let full: Vec<bool> =
-            (0..links.len()).map(|link| users[link] > 0 && free[link] <= links[link].0 * 1e-12).collect();
-        let mut closed = false;
-        open.retain(|&place| {
-            let flow = &flows[active[place]];
-            let stays =
-                flow.limit.0 <= level * (1.0 + 1e-12) || flow.links.iter().any(|link| full[link.0 as usize]);
-            if stays {
-                rates[place] = level;
-                closed = true;
-                flow.links.iter().for_each(|link| users[link.0 as usize] -= 1);
-            }
-            !stays
-        });
-        debug_assert!(closed, "every rise fills a link or a limit");
-        if !closed {
-            open.iter().for_each(|&place| rates[place] = level);
-            return rates;
-        }
-    }
-    rates
+    let capacities: Vec<f64> = links.iter().map(|link| link.0).collect();
+    let user = |&flow: &usize| User {
+        limit: flows[flow].limit.0,
+        links: flows[flow].links.iter().map(|link| (link.0 as usize, 1.0)).collect(),
+    };
+    let users: Vec<User> = active.iter().map(user).collect();
+    fair::rates(&capacities, &users)
 }

@@ -13,6 +13,7 @@
 //! always the fastest, so a larger message can take less time at a switch-over, as on real machines.
 
 mod constants;
+mod demand;
 mod fabric;
 mod features;
 mod fit;
@@ -24,7 +25,8 @@ pub mod readers;
 pub mod tuner;
 
 pub use constants::{Carrier, Constants, ConstantsError, FabricConstants, NetworkConstants, Term};
-pub use fabric::{Fabric, Inside, Layout};
+pub use demand::Demand;
+pub use fabric::{Fabric, Inside, Layout, Wire};
 pub use features::Features;
 pub use fit::{Fitted, Sample, fit};
 pub use model::{Estimate, Method, NetworkModel};

@@ -3,9 +3,10 @@
 use trompe_base::{Bytes, Duration};
 use trompe_hardware::ClusterSheet;
 
-use crate::constants::{Constants, FabricConstants, Term};
-use crate::fabric::Fabric;
+use crate::constants::{Carrier, Constants, FabricConstants, Term};
+use crate::fabric::{Fabric, Wire};
 use crate::features::Features;
+use crate::flow::Load;
 use crate::operation::Operation;
 use crate::placement::Placement;
 use crate::tuner::{self, Algorithm, Choice, Protocol};
@@ -107,6 +108,47 @@ impl NetworkModel {
         };
         let at = |factor: f64| Duration::from_secs_f64(micros * factor * 1e-6);
         Estimate { time: at(1.0), low: at(low), high: at(high), choice, channels, method }
+    }
+
+    /// The price of `operation` between these devices (global numbers; for [`Operation::SendReceive`] sender and receiver),
+    /// with what lies behind their ports counted as well: shared adapters, the host's PCIe tree, an oversubscribed core.
+    #[must_use]
+    pub fn estimate(&self, operation: Operation, bytes: Bytes, devices: &[u32]) -> Estimate {
+        self.estimate_with_load(operation, bytes, devices, |_| false).0
+    }
+
+    /// The same, with what the operation asks of those wires that `counts` while it runs, for [`crate::flow::speeds`].
+    #[must_use]
+    pub fn estimate_with_load(
+        &self,
+        operation: Operation,
+        bytes: Bytes,
+        devices: &[u32],
+        counts: impl Fn(Wire) -> bool,
+    ) -> (Estimate, Load) {
+        let placement = Placement::of(&self.fabric, devices.iter().copied());
+        let mut estimate = self.price(operation, bytes, &placement);
+        let algorithm = estimate.choice.algorithm;
+        let mut demand = self.fabric.demand(operation, bytes.as_f64(), algorithm, devices);
+        // The links of a node whose time was fitted carry what they were measured to carry.
+        let behind = |wire: Wire| matches!(wire, Wire::Up(..) | Wire::Down(..));
+        let seconds = |(wire, bytes): (&Wire, &f64)| bytes / self.capacity(*wire);
+        let least = demand.iter().filter(|(wire, _)| behind(**wire)).map(seconds).fold(0.0, f64::max);
+        let slower = least / estimate.time.as_secs_f64().max(1e-12);
+        if slower > 1.0 {
+            estimate.time = estimate.time.scale(slower);
+            estimate.low = estimate.low.scale(slower);
+            estimate.high = estimate.high.scale(slower);
+        }
+        demand.retain(|wire, _| counts(*wire));
+        let load = Load::new(&demand, estimate.time, |wire| self.capacity(wire));
+        (estimate, load)
+    }
+
+    /// Bytes per second that a wire carries at most.
+    fn capacity(&self, wire: Wire) -> f64 {
+        let constants = self.constants.find(self.fabric.architecture, Carrier::Pcie);
+        self.fabric.capacity(wire, |ranks| constants.map_or(1.0, |fabric| fabric.share(ranks)))
     }
 
     /// One rank: the launch, and a copy where there are two buffers.

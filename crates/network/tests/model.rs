@@ -114,12 +114,21 @@ fn methods_say_what_a_price_rests_on() {
 #[test]
 fn oversubscription_slows_what_crosses_it() {
     let fabric = Fabric::from_cluster(&resolve("dgx-h100:16").unwrap());
-    let time = |network, oversubscription| {
-        let fabric = Fabric { network, oversubscription, ..fabric.clone() };
-        NetworkModel::new(fabric).price(Operation::AllReduce, Bytes(1 << 30), &Placement::regular(16, 8)).time
+    let time = |network, oversubscription, nodes_per_leaf, operation, count: u32| {
+        let fabric = Fabric { network, oversubscription, nodes_per_leaf, ..fabric.clone() };
+        let devices: Vec<u32> = (0..count).collect();
+        NetworkModel::new(fabric).estimate(operation, Bytes(1 << 30), &devices).time
     };
-    assert!(time(NetworkKind::FatTree, 4.0) > time(NetworkKind::FatTree, 1.0).scale(2.0));
-    assert_eq!(time(NetworkKind::RailOptimised, 4.0), time(NetworkKind::RailOptimised, 1.0));
+    use NetworkKind::{FatTree, RailOptimised};
+    use Operation::{AllReduce, AllToAll};
+    let full = |operation| time(FatTree, 1.0, None, operation, 128);
+    // Without leaves every byte between nodes crosses the core of a fat tree, and none that of rails.
+    assert!(time(FatTree, 4.0, None, AllReduce, 128) > full(AllReduce).scale(2.0));
+    assert_eq!(time(RailOptimised, 4.0, None, AllReduce, 128), full(AllReduce));
+    // With eight nodes on a leaf a ring crosses once where all to all crosses with half of its bytes.
+    assert_eq!(time(FatTree, 4.0, Some(8), AllReduce, 128), full(AllReduce));
+    assert!(time(FatTree, 4.0, Some(8), AllToAll, 128) > full(AllToAll).scale(1.5));
+    assert_eq!(time(FatTree, 4.0, Some(8), AllToAll, 64), time(FatTree, 1.0, None, AllToAll, 64));
 }
 
 #[test]

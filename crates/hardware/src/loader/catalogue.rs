@@ -217,6 +217,7 @@ impl Catalogue {
             node_count,
             oversubscription: 1.0,
             network: NetworkKind::default(),
+            nodes_per_leaf: None,
         };
         match (sheet.kind, counts) {
             (Kind::Host, _) => Err(sheet.is_not(Kind::Device)),

@@ -175,4 +175,5 @@ const NODE: &[(&str, Dimension)] = &[
     ("topology.island", D::Count),
 ];
 
-const CLUSTER: &[(&str, Dimension)] = &[("node_count", D::Count), ("oversubscription", D::Ratio)];
+const CLUSTER: &[(&str, Dimension)] =
+    &[("node_count", D::Count), ("oversubscription", D::Ratio), ("nodes_per_leaf", D::Count)];

@@ -4,6 +4,7 @@
 //! ([`crate::readers`]). Bandwidths are nominal: bytes per second in one direction, before any protocol.
 
 mod rings;
+mod wires;
 
 use trompe_base::Duration;
 use trompe_hardware::{Architecture, BytesPerSecond, ClusterSheet, LinkKind, NetworkKind, Topology};
@@ -11,6 +12,8 @@ use trompe_hardware::{Architecture, BytesPerSecond, ClusterSheet, LinkKind, Netw
 use crate::constants::Carrier;
 use crate::placement::Placement;
 use crate::tuner::{Communicator, Generation};
+
+pub use wires::Wire;
 
 /// Equal nodes and the network between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,8 +36,11 @@ pub struct Fabric {
     pub ethernet: bool,
     /// How the network is cabled.
     pub network: NetworkKind,
-    /// Bandwidth into the network over bandwidth across it.
+    /// Bandwidth into a leaf of the network over bandwidth from it into the core.
     pub oversubscription: f64,
+    /// Nodes that share a leaf; without it each node of a fat tree has its own, and one leaf per rail holds all nodes of
+    /// a rail-optimised network.
+    pub nodes_per_leaf: Option<u32>,
 }
 
 /// What joins the devices inside a node.
@@ -96,6 +102,7 @@ impl Fabric {
             ethernet: node.nic.kind == LinkKind::Ethernet,
             network: cluster.network,
             oversubscription: cluster.oversubscription.max(1.0),
+            nodes_per_leaf: cluster.nodes_per_leaf,
         }
     }
 
@@ -117,25 +124,14 @@ impl Fabric {
     /// Adapters that the devices `local` of one node use: each device its nearest.
     #[must_use]
     pub fn adapters_of(&self, local: &[u32]) -> u32 {
-        let (adapters, devices) = (self.adapters, self.devices_per_node);
-        if adapters >= devices {
-            return local.len() as u32 * (adapters / devices);
-        }
-        let mut used: Vec<u32> = local.iter().map(|&place| place * adapters / devices).collect();
-        used.sort_unstable();
-        used.dedup();
-        used.len() as u32
+        self.adapter_numbers(local).len() as u32
     }
 
-    /// What the devices of `placement` on one node can send into the network together, once it is congested.
+    /// What the devices of `placement` on one node can send into the network together. What lies behind the adapters
+    /// counts where the wires of an operation are known ([`Fabric::demand`]).
     #[must_use]
     pub fn network_rate(&self, placement: &Placement) -> BytesPerSecond {
-        let rate = self.adapter.0 * f64::from(self.adapters_of(&placement.fewest));
-        match self.network {
-            // Rings, trees and forwarded transfers stay on their rail, below the oversubscribed level.
-            NetworkKind::RailOptimised => BytesPerSecond(rate),
-            NetworkKind::FatTree => BytesPerSecond(rate / self.oversubscription),
-        }
+        BytesPerSecond(self.adapter.0 * f64::from(self.adapters_of(&placement.fewest)))
     }
 
     /// What NCCL's tuner knows of a communicator on `placement`.
