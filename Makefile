@@ -7,6 +7,7 @@
 #   make build   the `trompe` program and the libraries it preloads (release)
 #   make venv    .venv with the pinned PyTorch (no NVIDIA package)
 #   make jobs    the job tests only: real PyTorch scripts under `trompe run`
+#   make npu     the NPU kernels only: `trompe npu` against PyTorch on the CPU
 #   make frameworks  other frameworks and PyTorch versions (large downloads), writes docs/coverage.md
 #   make clean   remove what was built (the virtual environment stays)
 #
@@ -29,7 +30,7 @@ VENV_DEMO := $(VENV)/.requirements.stamp
 VENV_TEST := $(VENV)/.requirements-test.stamp
 step = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help demo test build venv venv-test jobs frameworks clean tools \
+.PHONY: help demo test build venv venv-test jobs npu frameworks clean tools \
 	check-format check-clippy check-docs check-tidy check-rust check-python
 
 help:
@@ -76,7 +77,7 @@ demo: build venv
 
 # ---- Tests -----------------------------------------------------------------
 
-test: check-format check-python check-clippy check-docs check-tidy check-rust jobs
+test: check-format check-python check-clippy check-docs check-tidy check-rust npu jobs
 	@printf '\n== all checks passed\n'
 
 check-format: tools
@@ -118,6 +119,11 @@ jobs: build venv-test
 frameworks: build venv-test
 	$(call step,framework cases)
 	$(VENV)/bin/python frameworks/run.py --trompe $(TROMPE) --python $(VENV)/bin/python --cache $(FRAMEWORKS) $(CASES)
+
+npu: build venv
+	$(call step,NPU kernels)
+	$(CARGO) run --release --locked -q -p trompe-npu --example kernels -- $(TARGET)/npu-kernels
+	$(VENV)/bin/python tests/npu/run.py --trompe $(TROMPE) --kernels $(TARGET)/npu-kernels
 
 clean:
 	$(CARGO) clean

@@ -1,10 +1,11 @@
-"""Fused attention (online softmax) over packed heads: out = softmax(q k^T / sqrt(128)) v, per head of 128 columns.
+"""Fused attention (online softmax) over packed heads of 128 columns: out = softmax(q k^T / sqrt(128)) v.
 
 trompe npu run examples/npu/attention.py --in qkv=qkv.npy --out out --device ascend-910b
 
-A row of qkv holds the q of every head, then k, then v. The cube computes scores and products of 128 x 128; each vector
-lane keeps the running maximum and sum of 64 rows. They meet in global memory, two slots for each kind of tile, and
-hand slots over by flags: 0 scores, 1 probabilities, 2 products. The cube is one tile ahead with the scores.
+A row of qkv holds the q of every head, then k, then v. The cube computes scores and products of 128 x 128;
+each vector lane keeps the running maximum and sum of 64 rows. They meet in global memory, two slots for each
+kind of tile, and hand slots over by flags: 0 scores, 1 probabilities, 2 products. The cube is one tile ahead
+with the scores.
 """
 
 from trompe.npu import f16, f32, kernel, main
@@ -78,7 +79,7 @@ def cube(k, tensors, sizes, slot_row):
         k.wait_vec(flag)
 
 
-def vector(k, tensors, sizes, slot_row):
+def vector(k, tensors, sizes, slot_row):  # noqa: PLR0915
     out, (scores, probabilities, products) = tensors
     heads, blocks, steps = sizes
     near_s, near_o = k.buffer("near_s", "ub", f32, HALF, T), k.buffer("near_o", "ub", f32, HALF, T, slots=1)
@@ -90,14 +91,21 @@ def vector(k, tensors, sizes, slot_row):
 
     def fold(pair, reduce, rows, number):
         """Each row of 128 to one number."""
-        getattr(k, pair)(work, rows, rows[0:HALF, 64:128], repeat=HALF, src1_rep_stride=16, src2_rep_stride=16)
+        getattr(k, pair)(
+            work, rows, rows[0:HALF, 64:128], repeat=HALF, src1_rep_stride=16, src2_rep_stride=16
+        )
         getattr(k, reduce)(number, work, repeat=HALF)
 
     def apply(op, rows, number):
         """rows = rows op the number of the row."""
         k.brcb(spread, number, repeat=HALF // 8)
         for half in (rows[0:HALF, 0:64], rows[0:HALF, 64:128]):
-            strides = {"dst_rep_stride": 16, "src1_rep_stride": 16, "src2_blk_stride": 0, "src2_rep_stride": 1}
+            strides = {
+                "dst_rep_stride": 16,
+                "src1_rep_stride": 16,
+                "src2_blk_stride": 0,
+                "src2_rep_stride": 1,
+            }
             getattr(k, op)(half, half, spread, repeat=HALF, **strides)
 
     def take(near, source, turn, flag):
@@ -138,7 +146,9 @@ def vector(k, tensors, sizes, slot_row):
         apply("div", total_o, total)
         k.cast(result[zero], total_o, mode="CAST_RINT", repeat=ALL, dst_rep_stride=4)
         where = [index // heads * T + skip, index % heads * T]
-        k.ub_to_gm_pad(out.window(where, [HALF, T]), result[zero], HALF, T * 2, dst_stride_byte=(heads - 1) * T * 2)
+        k.ub_to_gm_pad(
+            out.window(where, [HALF, T]), result[zero], HALF, T * 2, dst_stride_byte=(heads - 1) * T * 2
+        )
     for _ in range(2):
         k.wait_cube(PROBABILITIES, pipe="MTE3")
 

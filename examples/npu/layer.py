@@ -3,8 +3,8 @@
 trompe npu job examples/npu/layer.py --set ranks=8 --out layer.trace
 trompe simulate layer.trace --cluster atlas-800t-a2 --out layer
 
-Each device holds heads / ranks of the attention heads and ffn / ranks of the hidden units; what they make is summed by
-two all-reduces. Everything between kernels is f16. `layers` layers make a step.
+Each device holds heads / ranks of the attention heads and ffn / ranks of the hidden units; what they make is
+summed by two all-reduces. Everything between kernels is f16. `layers` layers make a step.
 """
 
 from attention import attention
@@ -12,14 +12,13 @@ from matmul import matmul
 from residual import residual
 from rms_norm import rms_norm
 from swiglu import swiglu
-
 from trompe.npu import Job, f16, main
 
 HEAD = 128
 
 
 def kernels(tokens, hidden, heads, ffn, *, cores=20):
-    """The kernels of one device that has `heads` heads and `ffn` hidden units: name, program, what it counts for."""
+    """Name, program and kind of work of each kernel of a device with `heads` heads and `ffn` hidden units."""
     width = heads * HEAD
 
     def product(n, depth):

@@ -2,8 +2,8 @@
 
 trompe npu run examples/npu/rms_norm.py --in x=x.npy --in gain=gain.npy --out out
 
-A row is width / 64 repeats. Its squares are folded to 64 sums, those to one number, and that is spread to a block of
-eight, which a block stride of 0 reads for the whole row.
+A row is width / 64 repeats. Its squares are folded to 64 sums, those to one number, and that is spread to a
+block of eight, which a block stride of 0 reads for the whole row.
 """
 
 from trompe.npu import f16, f32, kernel, main
@@ -44,8 +44,17 @@ def rms_norm(k, rows=256, width=512, tile=16):
                 k.brcb(spread, number, repeat=8)
                 for first in range(0, width, 64):
                     part = columns(values, first)
-                    k.div(part, part, spread, dst_rep_stride=pitch, src2_blk_stride=0, src2_rep_stride=1, **wide)
-                    k.mul(part, part, columns_of(factors, first), dst_rep_stride=pitch, src2_rep_stride=0, **wide)
+                    k.div(
+                        part, part, spread, dst_rep_stride=pitch, src2_blk_stride=0, src2_rep_stride=1, **wide
+                    )
+                    k.mul(
+                        part,
+                        part,
+                        columns_of(factors, first),
+                        dst_rep_stride=pitch,
+                        src2_rep_stride=0,
+                        **wide,
+                    )
                 k.cast(result[turn], values, mode="CAST_RINT", repeat=every, dst_rep_stride=4)
                 k.ub_to_gm_pad(y[row : row + tile, :], result[turn], 1, size)
                 turn += 1

@@ -17,8 +17,8 @@ Every instruction of `docs/npu/instructions.md` is a method; operands go by posi
 made by arithmetic (`i * 64 + 1`), conditions by comparison. Nothing is checked here but names and counts of
 operands: the program's reader checks the rest, and names the line of the kernel.
 
-A `Job` puts kernels and collectives together into what every device of a cluster does; `trompe npu job` makes a trace
-of it for `trompe simulate`. `examples/npu/layer.py` is one.
+A `Job` puts kernels and collectives together into what every device of a cluster does; `trompe npu job` makes
+a trace of it for `trompe simulate`. `examples/npu/layer.py` is one.
 """
 
 from trompe.npu._builder import Kernel, Program, Var, View, kernel
@@ -52,7 +52,7 @@ __all__ = [
 
 
 def main(make):
-    """Writes a kernel or a job as `trompe npu` asks: `SCRIPT OUT.json NAME=VALUE…`, values being whole numbers."""
+    """Writes a kernel or a job as `trompe npu` asks: `SCRIPT OUT.json NAME=VALUE…` with whole numbers."""
     import sys
 
     if len(sys.argv) < 2:

@@ -7,8 +7,8 @@ import pathlib
 class Job:
     """A job under construction; `save` writes the file that `trompe npu job` reads.
 
-    Every rank makes the same calls in the same order, `steps` times. Calls go to stream 0 unless told otherwise;
-    kernels of one stream run one after the other, and events order streams.
+    Every rank makes the same calls in the same order, `steps` times. Calls go to stream 0 unless told
+    otherwise; kernels of one stream run one after the other, and events order streams.
     """
 
     def __init__(self, name, ranks=1, *, steps=3, tokens=None, samples=None):
@@ -31,7 +31,7 @@ class Job:
         return name
 
     def kernel(self, name, program, does="other"):
-        """Makes a program known under `name`; `does` says what it counts for in the report (`gemm`, `attention`, …)."""
+        """Makes a program known under `name`; a report counts it for `does` (`gemm`, `attention`, …)."""
         self.data["kernels"][name] = {"program": program.data, "does": does}
         return name
 
