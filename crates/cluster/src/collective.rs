@@ -21,6 +21,28 @@ pub struct CollectiveCall<'a> {
     pub ends: (u32, u32),
 }
 
+impl CollectiveCall<'_> {
+    /// Bytes that one member moves from and to its own memory.
+    ///
+    /// What is sent is read and what is received is written once; an operation that adds reads its own operand as
+    /// well. A ring sends `2 (n-1)/n` of the buffer for an all-reduce, `(n-1)/n` for the others.
+    #[must_use]
+    pub fn device_traffic(&self) -> f64 {
+        let n = self.members.len().max(1) as f64;
+        let part = (n - 1.0) / n;
+        let passes = match self.kind {
+            CollectiveKind::AllReduce => 3.0 * 2.0 * part,
+            CollectiveKind::ReduceScatter => 3.0 * part,
+            CollectiveKind::AllGather | CollectiveKind::AllToAll => 2.0 * part,
+            CollectiveKind::Gather | CollectiveKind::Scatter => 2.0 * part,
+            CollectiveKind::Broadcast => 2.0,
+            CollectiveKind::Reduce => 3.0,
+            CollectiveKind::Send | CollectiveKind::Recv => 1.0,
+        };
+        passes * self.bytes.as_f64()
+    }
+}
+
 /// What an operation asks of the links while it runs, as the model that made it knows it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Traffic {
@@ -40,6 +62,15 @@ pub struct Others<'a> {
     pub alike: &'a [&'a [Rank]],
     /// The ranks that are replayed; `None` for all. Links far from them are used just as those near them are.
     pub replayed: Option<&'a [Rank]>,
+}
+
+/// Ranks whose operations may meet on links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbourhood {
+    /// So many consecutive ranks are one neighbourhood (a node).
+    pub ranks: u32,
+    /// Whether the places in it differ: neighbours share a link of their own (an adapter for two, wires between pairs).
+    pub places: bool,
 }
 
 /// Prices collectives. An implementation must return the same price for the same call.
@@ -62,6 +93,28 @@ pub trait CollectiveModel {
     /// The speed of each of these operations while exactly they are under way, against its price: above 0, at most 1.
     fn speeds(&self, under_way: &[Traffic]) -> Vec<f64> {
         under_way.iter().map(|traffic| traffic.alone).collect()
+    }
+
+    /// Multiprocessors that the operation's kernel holds on each member.
+    fn channels(&self, _call: &CollectiveCall<'_>) -> u32 {
+        0
+    }
+
+    /// What prices depend on in the members of a communicator, at most: calls in communicators with equal answers are
+    /// priced once. With `pairs`, also calls between members at the same two places must then have equal prices. The
+    /// default tells all communicators with different members apart.
+    fn likeness(&self, members: &[Rank], _pairs: bool) -> Vec<u32> {
+        members.iter().map(|rank| rank.0).collect()
+    }
+
+    /// Whether an operation of these ranks leaves a node.
+    fn crosses_nodes(&self, _members: &[Rank]) -> bool {
+        true
+    }
+
+    /// Which neighbourhoods share links; `None` when calls of different communicators never meet.
+    fn neighbourhood(&self) -> Option<Neighbourhood> {
+        None
     }
 }
 
@@ -96,6 +149,10 @@ impl CollectiveModel for AlphaBeta {
         };
         Price::exact(self.alpha.scale(hops) + Duration::from_secs_f64(sent / self.bytes_per_second))
     }
+
+    fn likeness(&self, members: &[Rank], _pairs: bool) -> Vec<u32> {
+        vec![members.len() as u32]
+    }
 }
 
 /// Operations that take no time on the wire: what remains is waiting for each other.
@@ -105,6 +162,10 @@ pub struct Instant;
 impl CollectiveModel for Instant {
     fn price(&self, _call: &CollectiveCall<'_>) -> Price {
         Price::default()
+    }
+
+    fn likeness(&self, _members: &[Rank], _pairs: bool) -> Vec<u32> {
+        Vec::new()
     }
 }
 

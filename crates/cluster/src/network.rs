@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use trompe_base::Rank;
 use trompe_hardware::ClusterSheet;
 use trompe_network::flow::{self, Load};
-use trompe_network::{Estimate, NetworkModel, Operation};
+use trompe_network::{Estimate, NetworkModel, Operation, Placement};
 use trompe_trace::record::CollectiveKind;
 
-use crate::collective::{CollectiveCall, CollectiveModel, Others, Traffic};
+use crate::collective::{CollectiveCall, CollectiveModel, Neighbourhood, Others, Traffic};
 use crate::price::Price;
 
 /// Prices collectives on a cluster's links. Rank `r` is device `r`: ranks fill node after node.
@@ -97,6 +97,46 @@ impl CollectiveModel for Network {
         let price = Price { time, low, high };
         known.entry(call.members.to_vec()).or_default().insert(key, price);
         price
+    }
+
+    fn channels(&self, call: &CollectiveCall<'_>) -> u32 {
+        self.estimate(call).channels
+    }
+
+    fn likeness(&self, members: &[Rank], pairs: bool) -> Vec<u32> {
+        let per_node = self.model.fabric().devices_per_node.max(1);
+        if !pairs {
+            // Prices depend on the placement alone.
+            let placement = Placement::of(self.model.fabric(), members.iter().map(|rank| rank.0));
+            let mut likeness = vec![placement.ranks, placement.nodes, placement.local.len() as u32];
+            likeness.extend(placement.local);
+            likeness.extend(placement.fewest);
+            return likeness;
+        }
+        // Pairs depend on the two places inside their nodes, and on whether it is one node.
+        let mut nodes: Vec<u32> = Vec::new();
+        let mut likeness = Vec::with_capacity(2 * members.len());
+        for rank in members {
+            let node = rank.0 / per_node;
+            let number = nodes.iter().position(|&known| known == node).unwrap_or(nodes.len());
+            if number == nodes.len() {
+                nodes.push(node);
+            }
+            likeness.extend([number as u32, rank.0 % per_node]);
+        }
+        likeness
+    }
+
+    fn crosses_nodes(&self, members: &[Rank]) -> bool {
+        let per_node = self.model.fabric().devices_per_node.max(1);
+        let mut nodes = members.iter().map(|rank| rank.0 / per_node);
+        let first = nodes.next();
+        nodes.any(|node| Some(node) != first)
+    }
+
+    fn neighbourhood(&self) -> Option<Neighbourhood> {
+        let (ranks, places) = self.model.fabric().neighbourhood();
+        Some(Neighbourhood { ranks, places })
     }
 
     fn traffic(&self, call: &CollectiveCall<'_>, others: &Others<'_>) -> Option<Traffic> {

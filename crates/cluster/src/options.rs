@@ -3,7 +3,9 @@
 use trompe_base::Duration;
 use trompe_trace::job::CallClass;
 
+use crate::contention::Contention;
 use crate::price::Bound;
+use crate::variation::Variation;
 
 /// How host time between two calls is modelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -62,7 +64,7 @@ impl CallCosts {
 }
 
 /// How a job trace is replayed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// How host time passes.
     pub host: HostTime,
@@ -80,6 +82,16 @@ pub struct Options {
     pub timeline: Option<(usize, usize)>,
     /// How many ranks get a timeline (the first ones).
     pub timeline_ranks: usize,
+    /// What operations that run at once on a device cost each other; `None`: nothing.
+    pub contention: Option<Contention>,
+    /// Chance and stragglers.
+    pub variation: Variation,
+    /// Whether equal ranks are replayed once. It changes no time, only the work.
+    pub fold: bool,
+    /// The step whose critical path is wanted, counted from the first step of the run.
+    pub path: Option<usize>,
+    /// Whether to keep when each host came to each of its events.
+    pub host_times: bool,
 }
 
 impl Options {
@@ -99,6 +111,11 @@ impl Default for Options {
             bound: Bound::Expected,
             timeline: None,
             timeline_ranks: 1,
+            contention: None,
+            variation: Variation::default(),
+            fold: true,
+            path: None,
+            host_times: false,
         }
     }
 }

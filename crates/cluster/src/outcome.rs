@@ -6,6 +6,7 @@ use trompe_trace::job::JobTrace;
 use trompe_trace::record::CollectiveKind;
 
 use crate::account::{KINDS, Times};
+use crate::path::{self, CriticalPath};
 use crate::plan::{Plan, TemplatePlan, What};
 use crate::state::{RankState, State};
 use crate::timeline;
@@ -25,6 +26,8 @@ pub struct Outcome {
     pub end: SimTime,
     /// The timeline that was asked for.
     pub timeline: Timeline,
+    /// The critical path that was asked for, on the slowest rank.
+    pub path: Option<CriticalPath>,
     /// Acts of all hosts that were replayed.
     pub host_events: u64,
     /// Events that the engine fired.
@@ -52,6 +55,10 @@ pub struct RankOutcome {
     pub host_end: SimTime,
     /// When its last operation ended.
     pub device_end: SimTime,
+    /// How many ranks of the job it stands for, itself included.
+    pub stands_for: u32,
+    /// When its host came to each of its events, in picoseconds, if that was asked for.
+    pub host_times: Vec<u64>,
 }
 
 /// One step of one rank, or several together.
@@ -112,6 +119,8 @@ pub struct GroupUse {
     pub time: Duration,
     /// The part of it in which nothing else ran.
     pub exposed: Duration,
+    /// Idle time of the device while these calls waited for other ranks.
+    pub bubble: Duration,
 }
 
 /// Launches of one operation during the used steps of its template.
@@ -127,8 +136,8 @@ pub struct OperationUse {
 
 impl Outcome {
     pub(crate) fn of(mut state: State<'_>, engine_events: u64) -> Self {
-        let (plan, trace) = (state.plan, state.trace);
-        let timeline = timeline::build(trace, plan, &state.recorder);
+        let (plan, trace) = (state.shared.plan, state.shared.trace);
+        let timeline = timeline::build(trace, plan, &state.shared.recorder);
         let ranks: Vec<RankOutcome> =
             state.ranks.iter_mut().enumerate().map(|(rank, state)| rank_outcome(plan, rank, state)).collect();
         let slowest = (0..ranks.len()).rev().max_by_key(|&rank| ranks[rank].step).expect("a plan has ranks");
@@ -137,6 +146,7 @@ impl Outcome {
             step: ranks[slowest].step,
             slowest,
             end,
+            path: path::find(&state, slowest),
             host_events: plan.ranks.iter().map(|rank| plan.templates[rank.template].acts.len() as u64).sum(),
             operations: operations(trace, plan),
             ranks,
@@ -152,7 +162,7 @@ impl Outcome {
     }
 }
 
-fn rank_outcome(plan: &Plan, rank: usize, state: &mut RankState) -> RankOutcome {
+fn rank_outcome(plan: &Plan, rank: usize, state: &mut RankState<'_>) -> RankOutcome {
     let template = plan.template_of(rank);
     let marks = &state.segments.marks;
     let work = &state.segments.work;
@@ -171,14 +181,15 @@ fn rank_outcome(plan: &Plan, rank: usize, state: &mut RankState) -> RankOutcome 
         .collect();
     let used = sum(&steps[template.warmup..]);
     let used_count = steps.len() - template.warmup;
-    let communicators = &plan.ranks[rank].communicators;
+    let slots = &plan.ranks[rank].slots;
     let communication = template.groups.iter().zip(&state.groups).map(|(&(slot, kind), count)| GroupUse {
-        communicator: communicators[slot as usize],
+        communicator: slots[slot as usize].communicator,
         kind,
         calls: count.calls,
         bytes: Bytes(count.bytes),
         time: Duration::from_picos(count.time),
         exposed: Duration::from_picos(count.exposed),
+        bubble: Duration::from_picos(count.bubble),
     });
     RankOutcome {
         rank: plan.ranks[rank].rank,
@@ -189,6 +200,8 @@ fn rank_outcome(plan: &Plan, rank: usize, state: &mut RankState) -> RankOutcome 
         communication: communication.collect(),
         host_end: SimTime::from_picos(state.host.time),
         device_end: SimTime::from_picos(state.last_end),
+        stands_for: plan.ranks[rank].stands_for,
+        host_times: state.host_times.take().unwrap_or_default(),
         steps,
     }
 }

@@ -1,22 +1,22 @@
 //! Collectives: they begin when every member's stream has come to them.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::collections::{BTreeMap, HashMap};
 
 use trompe_base::Rank;
 use trompe_engine::Scheduler;
-use trompe_results::Kind;
 use trompe_trace::record::CollectiveKind;
 
-use crate::collective::CollectiveCall;
+use crate::collective::{CollectiveCall, Traffic};
 use crate::error::SimulationError;
-use crate::plan::CallPlan;
-use crate::state::{Item, Queued, Running, State};
+use crate::log::NONE;
+use crate::plan::{CallPlan, LONGEST};
+use crate::state::{Queued, State};
 
 /// What makes calls of several ranks one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    communicator: usize,
+    /// Row of the plan's points.
+    point: u32,
     /// The two ends of a point-to-point operation, as places in the communicator.
     ends: Option<(u32, u32)>,
     number: u64,
@@ -25,167 +25,194 @@ struct Key {
 /// An operation that some members have come to.
 #[derive(Debug)]
 struct Meeting {
-    call: CallPlan,
-    /// Streams that have arrived.
-    streams: Vec<u32>,
+    /// The first one's rank and row of its template's calls.
+    first: (u32, u32),
+    /// Ranks and streams that have arrived.
+    members: Vec<(u32, u16)>,
+}
+
+/// What distinguishes prices: point, operation, bytes, ends.
+type Offer = (u32, CollectiveKind, u64, (u32, u32));
+
+/// What a collective takes.
+#[derive(Debug, Clone, Copy)]
+struct Quote {
+    /// Picoseconds on the wire.
+    time: u64,
+    /// Multiprocessors.
+    channels: u32,
+    /// Bytes per second of device memory.
+    memory: f64,
+    /// Its use of links.
+    traffic: Option<Traffic>,
 }
 
 /// All operations that wait for members.
 #[derive(Debug, Default)]
 pub(crate) struct Rendezvous {
     meetings: BTreeMap<Key, Meeting>,
+    /// Lists of members to be used again.
+    pub(crate) spare: Vec<Vec<(u32, u16)>>,
+    /// Prices asked for so far. Nothing ever walks through them.
+    quotes: HashMap<Offer, Quote>,
 }
 
 impl State<'_> {
-    /// A stream comes to `calls`, which run as one operation.
-    pub(crate) fn arrive(&mut self, stream: u32, item: Item, calls: Range<u32>, scheduler: &mut Scheduler) {
-        let now = scheduler.now().as_picos();
-        let rank = self.streams[stream as usize].rank;
-        self.ranks[rank as usize].account.begin_waiting(now);
-        self.streams[stream as usize].running = Running::Collective {
-            item,
-            arrived: now,
-            missing: calls.len() as u32,
-            open: 0,
-            transfer: now,
-            exposed_before: 0,
+    /// A stream of `rank` comes to its collective now.
+    pub(crate) fn arrive(&mut self, rank: u32, stream: u16, scheduler: &mut Scheduler) {
+        let contends = self.shared.options.contention.is_some();
+        let state = &self.ranks[rank as usize];
+        let template = state.template;
+        let crate::state::Running::Arriving { item } = state.streams[stream as usize].running else {
+            unreachable!("a stream that arrives has come to a collective")
         };
-        let template = self.template(rank);
-        for call in &template.calls[calls.start as usize..calls.end as usize] {
-            if let Err(error) = self.meet(stream, rank, call, scheduler) {
+        let Queued::Collective { first, count } = item.what else { unreachable!("only collectives arrive") };
+        let mut takes = (0, 0.0);
+        if contends {
+            for call in first..first + count {
+                let (point, ends) = self.place(rank, &template.calls[call as usize]);
+                let quote = self.quote(point, &template.calls[call as usize], ends);
+                // A group call is one kernel.
+                takes = (quote.channels.max(takes.0), takes.1 + quote.memory);
+            }
+        }
+        self.ranks[rank as usize].begin_collective(stream, takes, &self.shared);
+        for call in first..first + count {
+            if let Err(error) = self.meet(rank, stream, call, scheduler) {
                 self.error = Some(error);
                 return;
             }
         }
     }
 
-    fn meet(
-        &mut self,
-        stream: u32,
-        rank: u32,
-        call: &CallPlan,
-        scheduler: &mut Scheduler,
-    ) -> Result<(), SimulationError> {
-        let instance = &self.plan.ranks[rank as usize];
-        let slot = call.call.communicator as usize;
-        let (communicator, place) = (instance.communicators[slot], instance.places[slot]);
+    /// Where a call meets the others': its point and, for point-to-point operations, the two ends.
+    fn place(&self, rank: u32, call: &CallPlan) -> (u32, Option<(u32, u32)>) {
+        let slot = self.shared.plan.ranks[rank as usize].slots[call.call.communicator as usize];
         let ends = match call.call.kind {
-            CollectiveKind::Send => Some((place, call.call.peer)),
-            CollectiveKind::Recv => Some((call.call.peer, place)),
+            CollectiveKind::Send => Some((slot.place, call.call.peer)),
+            CollectiveKind::Recv => Some((call.call.peer, slot.place)),
             _ => None,
         };
-        let key = Key { communicator, ends, number: call.number };
-        let meeting = self.rendezvous.meetings.entry(key);
-        let meeting = meeting.or_insert_with(|| Meeting { call: call.clone(), streams: Vec::new() });
-        if let Some(&other) = meeting.streams.first() {
-            let first = self.plan.ranks[self.streams[other as usize].rank as usize].rank;
-            check_match(key, (first, &meeting.call), (instance.rank, call))?;
+        (slot.point, ends)
+    }
+
+    fn meet(
+        &mut self,
+        rank: u32,
+        stream: u16,
+        row: u32,
+        scheduler: &mut Scheduler,
+    ) -> Result<(), SimulationError> {
+        let plan = self.shared.plan;
+        let call = &self.ranks[rank as usize].template.calls[row as usize];
+        let (point, ends) = self.place(rank, call);
+        let key = Key { point, ends, number: call.number };
+        let spare = &mut self.rendezvous.spare;
+        let meeting = self
+            .rendezvous
+            .meetings
+            .entry(key)
+            .or_insert_with(|| Meeting { first: (rank, row), members: spare.pop().unwrap_or_default() });
+        let (first, first_row) = meeting.first;
+        if !meeting.members.is_empty() {
+            let first_call = &self.ranks[first as usize].template.calls[first_row as usize];
+            let place = (plan.points[point as usize].communicator, key.number, ends.is_some());
+            check_match(
+                place,
+                (plan.ranks[first as usize].rank, first_call),
+                (plan.ranks[rank as usize].rank, call),
+            )?;
         }
-        meeting.streams.push(stream);
-        let members = &self.trace.communicators[communicator].members;
-        let present = |member: &&Rank| self.plan.replays(**member);
-        let needed = match ends {
-            Some((source, destination)) if source != destination => [source, destination]
-                .iter()
-                .filter_map(|&end| members.get(end as usize))
-                .filter(present)
-                .count(),
-            // A rank that sends to itself makes both calls.
-            Some(_) => 2,
-            None => members.iter().filter(present).count(),
-        };
-        if meeting.streams.len() < needed {
+        meeting.members.push((rank, stream));
+        if meeting.members.len() < plan.points[point as usize].needed(ends) {
             return Ok(());
         }
-        let meeting = self.rendezvous.meetings.remove(&key).expect("it was just entered");
-        let wire = CollectiveCall {
-            kind: call.call.kind,
-            bytes: call.call.bytes,
-            dtype: call.call.dtype,
-            members,
-            ends: ends.unwrap_or((call.call.peer, call.call.peer)),
-        };
-        for &stream in &meeting.streams {
-            self.transfer(stream, scheduler);
-        }
-        self.put_on_wire(&wire, communicator, meeting.streams, scheduler)
-    }
-
-    /// One part of a stream's operation is on the wire from now on.
-    fn transfer(&mut self, stream: u32, scheduler: &Scheduler) {
+        let mut meeting = self.rendezvous.meetings.remove(&key).expect("it was just entered");
+        let quote = self.quote(point, call, ends);
         let now = scheduler.now().as_picos();
-        let state = &mut self.streams[stream as usize];
-        let Running::Collective { item, missing, open, transfer, exposed_before, .. } = &mut state.running
-        else {
-            unreachable!("a stream that arrived runs its collective")
-        };
-        let account = &mut self.ranks[state.rank as usize].account;
-        // The transfer begins when the first part begins.
-        let Queued::Collective { count, .. } = item.what else { unreachable!("only collectives meet") };
-        if *missing == count {
-            account.end_waiting(now);
-            account.begin(Kind::Communication, now);
-            *transfer = now;
-            *exposed_before = account.at(now).of(Kind::Communication).as_picos();
+        let time = self.varied(quote.time, (point, ends), call);
+        let end = now.saturating_add(time);
+        if end > LONGEST {
+            return Err(SimulationError::TooLong);
         }
-        *missing -= 1;
-        *open += 1;
-    }
-
-    /// One part of a stream's operation is off the wire; returns whether that was the last one.
-    pub(crate) fn part_is_over(&mut self, stream: u32) -> bool {
-        let Running::Collective { missing, open, .. } = &mut self.streams[stream as usize].running else {
-            unreachable!("a stream whose operation is on the wire runs its collective")
-        };
-        *open -= 1;
-        *missing == 0 && *open == 0
-    }
-
-    /// Adds a finished operation to its communication row, when it belongs to a step.
-    pub(crate) fn count_group(&mut self, rank: u32, item: Item, time: u64, exposed: u64) {
-        let Queued::Collective { first, count } = item.what else { return };
-        let template = self.template(rank);
-        let used = template.used_segments();
-        if !used.contains(&(item.segment as usize)) {
-            return;
-        }
-        let calls = &template.calls[first as usize..(first + count) as usize];
-        for (i, call) in calls.iter().enumerate() {
-            let row = &mut self.ranks[rank as usize].groups[call.group as usize];
-            row.calls += 1;
-            row.bytes += call.call.bytes.0;
-            // The time of a group call is one time: it counts for its first member.
-            if i == 0 {
-                row.time += time;
-                row.exposed += exposed;
+        // What is in nobody's way ends when its price says so.
+        let end = quote.traffic.is_none().then_some(end);
+        let entry = self.ranks[rank as usize].streams[stream as usize].entry;
+        let last = if entry == NONE { (NONE, NONE) } else { (rank, entry) };
+        for &(member, stream) in &meeting.members {
+            self.ranks[member as usize].transfer(stream, (now, end), last, &self.shared);
+            if member != rank {
+                self.awake.push(member);
             }
         }
+        if end.is_none() {
+            self.put_on_wire(meeting.members, time, quote.traffic, scheduler);
+        } else {
+            meeting.members.clear();
+            self.rendezvous.spare.push(meeting.members);
+        }
+        Ok(())
+    }
+
+    /// What a call takes, asked of the model once.
+    fn quote(&mut self, point: u32, call: &CallPlan, ends: Option<(u32, u32)>) -> Quote {
+        let call = &call.call;
+        let ends = ends.unwrap_or((call.peer, call.peer));
+        let (model, options, shared) = (self.model, self.shared.options, &self.shared);
+        *self.rendezvous.quotes.entry((point, call.kind, call.bytes.0, ends)).or_insert_with(|| {
+            let members =
+                &shared.trace.communicators[shared.plan.points[point as usize].communicator].members;
+            let wire =
+                CollectiveCall { kind: call.kind, bytes: call.bytes, dtype: call.dtype, members, ends };
+            let time = model.price(&wire).at(options.bound);
+            let memory = if time.is_zero() { 0.0 } else { wire.device_traffic() / time.as_secs_f64() };
+            let traffic = shared.plan.traffic(point, shared.trace, |others| model.traffic(&wire, others));
+            Quote { time: time.as_picos(), channels: model.channels(&wire), memory, traffic }
+        })
+    }
+
+    /// The time of one operation: what it takes, with chance and slow adapters.
+    fn varied(&self, time: u64, (point, ends): (u32, Option<(u32, u32)>), call: &CallPlan) -> u64 {
+        let variation = &self.shared.options.variation;
+        let mut factor = call.factor * variation.link_factor(point, call.number);
+        if variation.has_slow_links() {
+            let members = &self.shared.trace.communicators
+                [self.shared.plan.points[point as usize].communicator]
+                .members;
+            let pair =
+                ends.map(|(a, b)| [a, b].map(|end| members.get(end as usize).copied().unwrap_or_default()));
+            let members = pair.as_ref().map_or(&members[..], |pair| &pair[..]);
+            if self.model.crosses_nodes(members) {
+                factor /= variation.slowest_link(members);
+            }
+        }
+        if factor == 1.0 { time } else { (time as f64 * factor) as u64 }
     }
 
     /// Who waits for what, when nothing can happen any more.
     pub(crate) fn waiting(&self) -> Vec<String> {
+        let plan = self.shared.plan;
         let meeting = |(key, meeting): (&Key, &Meeting)| {
-            let rank = |stream: u32| self.plan.ranks[self.streams[stream as usize].rank as usize].rank.0;
-            let ranks = |streams: &[u32]| {
-                let ranks: Vec<u32> = streams.iter().map(|&stream| rank(stream)).collect();
-                shorten(&ranks)
-            };
-            let members = &self.trace.communicators[key.communicator].members;
-            let arrived: Vec<u32> = meeting.streams.iter().map(|&stream| rank(stream)).collect();
-            let missing: Vec<u32> = match key.ends {
+            let arrived: Vec<u32> =
+                meeting.members.iter().map(|&(rank, _)| plan.ranks[rank as usize].rank.0).collect();
+            let point = &plan.points[key.point as usize];
+            let members = &self.shared.trace.communicators[point.communicator].members;
+            let all: Vec<Rank> = match key.ends {
                 Some((a, b)) => {
-                    let ends = [a, b].into_iter().filter_map(|end| members.get(end as usize));
-                    ends.filter(|rank| self.plan.replays(**rank)).map(|rank| rank.0).collect()
+                    [a, b].into_iter().filter_map(|end| members.get(end as usize)).copied().collect()
                 }
-                None => members.iter().filter(|rank| self.plan.replays(**rank)).map(|rank| rank.0).collect(),
+                None => members.clone(),
             };
-            let missing: Vec<u32> = missing.into_iter().filter(|rank| !arrived.contains(rank)).collect();
+            let missing = all.iter().filter(|rank| plan.replays(**rank)).map(|rank| rank.0);
+            let missing: Vec<u32> = missing.filter(|rank| !arrived.contains(rank)).collect();
+            let (first, row) = meeting.first;
+            let call = &self.ranks[first as usize].template.calls[row as usize];
             format!(
                 "{} #{} on communicator {}: rank {} waits for rank {}",
-                describe(&meeting.call),
+                describe(call),
                 key.number,
-                key.communicator,
-                ranks(&meeting.streams),
+                point.communicator,
+                shorten(&arrived),
                 shorten(&missing)
             )
         };
@@ -194,20 +221,24 @@ impl State<'_> {
 }
 
 /// Checks that two ranks call the same operation.
-fn check_match(key: Key, first: (Rank, &CallPlan), second: (Rank, &CallPlan)) -> Result<(), SimulationError> {
+fn check_match(
+    (communicator, sequence, pair): (usize, u64, bool),
+    first: (Rank, &CallPlan),
+    second: (Rank, &CallPlan),
+) -> Result<(), SimulationError> {
     use CollectiveKind::{AllGather, AllReduce, Broadcast, Recv, Reduce, ReduceScatter, Send};
     let (a, b) = (&first.1.call, &second.1.call);
     let same_kind = match (a.kind, b.kind) {
         (Send, Recv) | (Recv, Send) => true,
-        (x, y) => x == y && key.ends.is_none(),
+        (x, y) => x == y && !pair,
     };
     let equal_bytes = matches!(a.kind, AllReduce | AllGather | ReduceScatter | Broadcast | Reduce);
     if same_kind && (!equal_bytes || a.bytes == b.bytes) {
         return Ok(());
     }
     Err(SimulationError::Mismatch {
-        communicator: key.communicator,
-        sequence: key.number,
+        communicator,
+        sequence,
         first: first.0,
         first_call: describe(first.1),
         second: second.0,

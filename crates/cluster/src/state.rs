@@ -1,9 +1,13 @@
 //! The moving parts of a replay: hosts, streams, copy engines, collectives under way.
 //!
-//! The host of a rank runs ahead of the engine: its own clock advances while it launches, and what it launches carries
-//! the host time at which it may start. It stops where it needs to know something about the device: at a
-//! synchronisation, or when a launch queue is full. Streams move in engine time; each has one engine event, which
-//! fires when its running operation ends or its next one has been launched.
+//! Each rank has a clock of its own. Ranks touch each other only where a collective's members meet, so a rank may run
+//! ahead of the engine until its next arrival, as long as it has no collective under way whose end is not known; then
+//! it goes no further than the engine's next event. Arrivals happen in engine time, in order. A rank has one engine
+//! event: its next arrival, or the moment at which it looks again.
+//!
+//! Inside a rank, the host runs ahead of the device: its own clock advances while it launches, and what it launches
+//! carries the host time at which it may start. It stops where it needs to know something about the device: at a
+//! synchronisation, or when a launch queue is full.
 
 use std::collections::VecDeque;
 
@@ -13,59 +17,106 @@ use trompe_trace::job::JobTrace;
 
 use crate::account::Account;
 use crate::collective::CollectiveModel;
+use crate::contention::Guest;
 use crate::error::SimulationError;
+use crate::log::{Cause, Log, Tail};
 use crate::options::Options;
-use crate::plan::{Plan, TemplatePlan};
+use crate::plan::{Plan, RankPlan, TemplatePlan};
 use crate::recorder::Recorder;
 use crate::rendezvous::Rendezvous;
 use crate::segment::Segments;
+use crate::variation::{Chance, Chances};
 use crate::wires::Wires;
+
+/// "At no time."
+pub(crate) const NEVER: u64 = u64::MAX;
 
 /// The world of the engine's handlers.
 pub(crate) struct State<'a> {
+    pub(crate) shared: Shared<'a>,
+    pub(crate) model: &'a dyn CollectiveModel,
+    pub(crate) ranks: Vec<RankState<'a>>,
+    /// By replayed rank.
+    pub(crate) events: Vec<Event>,
+    pub(crate) rendezvous: Rendezvous,
+    pub(crate) wires: Wires,
+    /// Ranks that may be able to go on at this moment.
+    pub(crate) awake: Vec<u32>,
+    /// What went wrong; ends the run.
+    pub(crate) error: Option<SimulationError>,
+}
+
+/// What all ranks share.
+pub(crate) struct Shared<'a> {
     pub(crate) trace: &'a JobTrace,
     pub(crate) plan: &'a Plan,
     pub(crate) options: &'a Options,
-    pub(crate) model: &'a dyn CollectiveModel,
-    pub(crate) ranks: Vec<RankState>,
-    /// The streams of all ranks, rank by rank.
-    pub(crate) streams: Vec<StreamState>,
-    pub(crate) rendezvous: Rendezvous,
-    pub(crate) wires: Wires,
     pub(crate) recorder: Recorder,
-    /// Who may be able to go on at this moment.
-    pub(crate) work: Vec<Actor>,
-    /// What went wrong; ends the run.
-    pub(crate) error: Option<SimulationError>,
+    pub(crate) launch_latency: u64,
+    pub(crate) wake_latency: u64,
 }
 
 /// Something that may be able to go on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Actor {
-    Host(u32),
-    Stream(u32),
+    Host,
+    Stream(u16),
+}
+
+/// Why a rank does not go on by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// Its next step lies beyond what is certain.
+    Until(u64),
+    /// A stream comes to a collective at the rank's own time.
+    Arrive(u16),
+    /// It waits for other ranks, or is over.
+    Idle,
 }
 
 /// One rank.
-#[derive(Debug)]
-pub(crate) struct RankState {
+pub(crate) struct RankState<'a> {
+    /// Its row among the replayed ranks.
+    pub(crate) index: u32,
+    pub(crate) plan: &'a RankPlan,
+    pub(crate) template: &'a TemplatePlan,
+    /// Its own time.
+    pub(crate) now: u64,
     pub(crate) host: HostState,
-    /// Index of its first stream.
-    pub(crate) first_stream: u32,
+    pub(crate) streams: Vec<StreamState>,
+    /// By stream: when its operation ends or its next item is launched, or [`NEVER`].
+    pub(crate) at: Vec<u64>,
+    /// Who may be able to go on now.
+    pub(crate) work: Vec<Actor>,
+    /// Streams that have come to a collective now.
+    pub(crate) arrivals: Vec<u16>,
+    /// Collectives under way whose end is not known.
+    pub(crate) unresolved: u32,
+    /// For when the engine event is pending, or [`NEVER`].
+    pub(crate) alarm: u64,
     /// Bit by recording: done.
     slots: Vec<u64>,
     /// Streams that wait for a recording.
-    slot_waiters: Vec<(u32, u32)>,
+    slot_waiters: Vec<(u32, u16)>,
     /// Streams that wait for another stream: (other, its operations, waiting stream).
-    stream_waiters: Vec<(u32, u32, u32)>,
+    stream_waiters: Vec<(u16, u32, u16)>,
     /// By device and direction.
     pub(crate) engines: Vec<CopyEngine>,
+    /// By device: the streams whose operations run, when contention is modelled.
+    pub(crate) guests: Vec<Vec<u16>>,
+    /// Scratch space for the speeds of those.
+    pub(crate) scratch: (Vec<Guest>, Vec<f64>),
     pub(crate) account: Account,
     pub(crate) segments: Segments,
     /// By row of the template's groups.
     pub(crate) groups: Vec<GroupCount>,
     /// When its last operation ended.
     pub(crate) last_end: u64,
+    pub(crate) chance: Chance,
+    /// What made what wait, when that is asked for.
+    pub(crate) log: Option<Box<Log>>,
+    /// When the host came to each of its acts, when that is asked for.
+    pub(crate) host_times: Option<Vec<u64>>,
 }
 
 /// Communication of one group and operation.
@@ -75,6 +126,7 @@ pub(crate) struct GroupCount {
     pub(crate) bytes: u64,
     pub(crate) time: u64,
     pub(crate) exposed: u64,
+    pub(crate) bubble: u64,
 }
 
 /// The host program of one rank.
@@ -90,7 +142,7 @@ pub(crate) struct HostState {
     /// When the wait began.
     pub(crate) wait_since: u64,
     /// The streams and the operations on them that a synchronisation waits for.
-    pub(crate) targets: Vec<(u32, u32)>,
+    pub(crate) targets: Vec<(u16, u32)>,
 }
 
 /// What the host waits for.
@@ -103,30 +155,28 @@ pub(crate) enum HostWait {
     /// A recording.
     Slot(u32),
     /// Room in a stream's launch queue.
-    Room(u32),
+    Room(u16),
     /// Nothing any more: its program is over.
     Finished,
 }
 
 /// One stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct StreamState {
-    pub(crate) rank: u32,
-    /// Its place in the template.
-    pub(crate) local: u16,
     pub(crate) queue: VecDeque<Item>,
     pub(crate) enqueued: u32,
     pub(crate) completed: u32,
     pub(crate) running: Running,
     /// The head of the queue is registered as waiting for something.
     pub(crate) blocked: bool,
-    /// The stream's engine event is pending.
-    pub(crate) alarm: bool,
     /// How far this stream has been told to wait for the legacy default stream.
     pub(crate) after_legacy: u32,
     /// How far the legacy default stream has been told to wait for this stream.
     pub(crate) before_legacy: u32,
-    pub(crate) event: Option<Event>,
+    /// When and why its last item was done.
+    pub(crate) tail: Tail,
+    /// The log's entry of what runs.
+    pub(crate) entry: u32,
 }
 
 /// Something enqueued on a stream.
@@ -158,42 +208,57 @@ pub(crate) enum Queued {
     WaitSlot {
         slot: u32,
     },
-    /// Waits for operations of another stream (an index into all streams).
+    /// Waits for operations of another stream.
     WaitStream {
-        stream: u32,
+        stream: u16,
         target: u32,
     },
 }
 
 /// What a stream is doing.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Running {
+    #[default]
     Nothing,
-    /// An operation that ends with the stream's engine event.
-    Operation {
-        item: Item,
-        start: u64,
-    },
+    /// An operation; `left` picoseconds of it at full speed remained at `since`, it goes at `speed`.
+    Operation { item: Item, start: u64, since: u64, left: u64, speed: f64 },
     /// A copy that waits for its engine.
-    CopyQueued {
-        item: Item,
-    },
-    /// A collective; `missing` of its parts still wait for other ranks, `open` are on the wire.
-    Collective {
-        item: Item,
-        arrived: u64,
-        missing: u32,
-        open: u32,
-        transfer: u64,
-        exposed_before: u64,
-    },
+    CopyQueued { item: Item },
+    /// It has come to a collective, which the engine has not seen yet.
+    Arriving { item: Item },
+    /// A collective.
+    Collective(Underway),
+}
+
+/// A collective that a stream has come to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Underway {
+    pub(crate) item: Item,
+    pub(crate) arrived: u64,
+    /// Its parts that still wait for other ranks.
+    pub(crate) missing: u32,
+    /// Its parts on the wire whose end is not known.
+    pub(crate) open: u32,
+    /// The end of the others.
+    pub(crate) end: u64,
+    /// When the first part began.
+    pub(crate) transfer: u64,
+    pub(crate) exposed_before: u64,
+    pub(crate) bubble_before: u64,
+    pub(crate) bubble: u64,
+    /// Multiprocessors that it holds.
+    pub(crate) channels: u32,
+    /// Bytes per second of device memory that it uses while it transfers.
+    pub(crate) traffic: f64,
 }
 
 /// One copy engine: one copy at a time, first come, first served.
 #[derive(Debug, Default)]
 pub(crate) struct CopyEngine {
     pub(crate) busy: bool,
-    pub(crate) waiting: VecDeque<u32>,
+    pub(crate) waiting: VecDeque<u16>,
+    /// The log's entry of its last copy.
+    pub(crate) last: Cause,
 }
 
 impl<'a> State<'a> {
@@ -203,89 +268,174 @@ impl<'a> State<'a> {
         model: &'a dyn CollectiveModel,
         options: &'a Options,
     ) -> Self {
-        let mut state = Self {
+        let shared = Shared {
             trace,
             plan,
             options,
-            model,
-            ranks: Vec::with_capacity(plan.ranks.len()),
-            streams: Vec::new(),
-            rendezvous: Rendezvous::default(),
-            wires: Wires::new(trace, plan),
             recorder: Recorder::new(options),
-            work: Vec::new(),
-            error: None,
+            launch_latency: options.launch_latency.as_picos(),
+            wake_latency: options.wake_latency.as_picos(),
         };
-        for rank in 0..plan.ranks.len() {
-            state.add_rank(rank as u32);
+        let chances = Chances::new(&options.variation);
+        let ranks =
+            (0..plan.ranks.len()).map(|rank| RankState::new(rank as u32, &shared, &chances)).collect();
+        Self {
+            shared,
+            model,
+            ranks,
+            events: Vec::with_capacity(plan.ranks.len()),
+            rendezvous: Rendezvous::default(),
+            wires: Wires::default(),
+            awake: Vec::new(),
+            error: None,
         }
-        state
     }
 
-    fn add_rank(&mut self, rank: u32) {
-        let template = self.plan.template_of(rank as usize);
-        self.ranks.push(RankState {
+    /// The engine event of a rank.
+    pub(crate) fn on_alarm(&mut self, rank: u32, scheduler: &mut Scheduler) {
+        self.ranks[rank as usize].alarm = NEVER;
+        self.go_on(rank, scheduler);
+        self.wake_all(scheduler);
+    }
+
+    /// Lets the ranks that may be able to go on do so.
+    pub(crate) fn wake_all(&mut self, scheduler: &mut Scheduler) {
+        while self.error.is_none()
+            && let Some(rank) = self.awake.pop()
+        {
+            self.go_on(rank, scheduler);
+        }
+        if self.error.is_some() {
+            scheduler.stop();
+        }
+    }
+
+    /// Lets a rank go as far as is certain.
+    fn go_on(&mut self, rank: u32, scheduler: &mut Scheduler) {
+        let now = scheduler.now().as_picos();
+        loop {
+            let state = &mut self.ranks[rank as usize];
+            let horizon = match state.unresolved {
+                0 => NEVER,
+                _ if !self.awake.is_empty() => now,
+                _ => scheduler.no_event_before().map_or(NEVER, trompe_base::SimTime::as_picos),
+            };
+            let at = match state.advance(&mut self.shared, now, horizon) {
+                Pause::Idle => return self.set_alarm(rank, NEVER, scheduler),
+                Pause::Until(at) => at,
+                Pause::Arrive(stream) if state.now <= now => {
+                    self.arrive(rank, stream, scheduler);
+                    if self.error.is_some() {
+                        return;
+                    }
+                    continue;
+                }
+                Pause::Arrive(stream) => {
+                    state.arrivals.push(stream);
+                    state.now
+                }
+            };
+            return self.set_alarm(rank, at, scheduler);
+        }
+    }
+
+    /// Lets the engine event of a rank fire at `at`, and at no other time.
+    fn set_alarm(&mut self, rank: u32, at: u64, scheduler: &mut Scheduler) {
+        let state = &mut self.ranks[rank as usize];
+        if state.alarm == at {
+            return;
+        }
+        let event = self.events[rank as usize];
+        if state.alarm != NEVER {
+            scheduler.cancel(event);
+        }
+        state.alarm = at;
+        if at != NEVER {
+            scheduler
+                .schedule_at(event, trompe_base::SimTime::from_picos(at))
+                .expect("all events of a replay are of one group, and ranks do not look back");
+        }
+    }
+}
+
+impl<'a> RankState<'a> {
+    fn new(index: u32, shared: &Shared<'a>, chances: &Chances<'_>) -> Self {
+        let plan: &'a Plan = shared.plan;
+        let (rank, template) = (&plan.ranks[index as usize], plan.template_of(index as usize));
+        let streams = template.streams.len();
+        let contends = shared.options.contention.is_some();
+        Self {
+            index,
+            plan: rank,
+            template,
+            now: 0,
             host: HostState::default(),
-            first_stream: self.streams.len() as u32,
+            streams: (0..streams).map(|_| StreamState::default()).collect(),
+            at: vec![NEVER; streams],
+            work: vec![Actor::Host],
+            arrivals: Vec::new(),
+            unresolved: 0,
+            alarm: NEVER,
             slots: vec![0; (template.slots as usize).div_ceil(64)],
             slot_waiters: Vec::new(),
             stream_waiters: Vec::new(),
-            engines: (0..template.devices * 2).map(|_| CopyEngine::default()).collect(),
+            engines: (0..template.devices * 3).map(|_| CopyEngine::default()).collect(),
+            guests: if contends { vec![Vec::new(); template.devices] } else { Vec::new() },
+            scratch: Default::default(),
             account: Account::default(),
             segments: Segments::new(template.boundaries.len()),
             groups: vec![GroupCount::default(); template.groups.len()],
             last_end: 0,
-        });
-        for local in 0..template.streams.len() {
-            self.streams.push(StreamState {
-                rank,
-                local: local as u16,
-                queue: VecDeque::new(),
-                enqueued: 0,
-                completed: 0,
-                running: Running::Nothing,
-                blocked: false,
-                alarm: false,
-                after_legacy: 0,
-                before_legacy: 0,
-                event: None,
-            });
-        }
-        self.work.push(Actor::Host(rank));
-    }
-
-    /// The template that a rank follows.
-    pub(crate) fn template(&self, rank: u32) -> &'a TemplatePlan {
-        self.plan.template_of(rank as usize)
-    }
-
-    /// Lets everyone go on who can.
-    pub(crate) fn work(&mut self, scheduler: &mut Scheduler) {
-        while let Some(actor) = self.work.pop() {
-            match actor {
-                Actor::Host(rank) => self.run_host(rank, scheduler),
-                Actor::Stream(stream) => self.advance(stream, scheduler),
-            }
-            if self.error.is_some() {
-                scheduler.stop();
-                return;
-            }
+            chance: chances.of_rank(rank.rank),
+            log: shared.options.path.map(|step| Box::new(Log::new(step, template))),
+            host_times: shared.options.host_times.then(|| Vec::with_capacity(template.acts.len())),
         }
     }
 
-    /// An item of `stream` is done at `now`: tells whoever waits for it.
-    pub(crate) fn completed(&mut self, stream: u32, segment: u32, now: u64) {
+    /// Goes on to `horizon` (and in any case at `engine`, the engine's time), or to a collective.
+    pub(crate) fn advance(&mut self, shared: &mut Shared<'a>, engine: u64, horizon: u64) -> Pause {
+        loop {
+            while let Some(actor) = self.work.pop() {
+                match actor {
+                    Actor::Host => self.run_host(shared),
+                    Actor::Stream(stream) => self.start_next(stream, shared),
+                }
+            }
+            if let Some(stream) = self.arrivals.pop() {
+                return Pause::Arrive(stream);
+            }
+            let (mut next, mut stream) = (NEVER, 0);
+            for (i, &at) in self.at.iter().enumerate() {
+                if at < next {
+                    (next, stream) = (at, i);
+                }
+            }
+            if next == NEVER {
+                return Pause::Idle;
+            }
+            if next >= horizon && next > engine {
+                return Pause::Until(next);
+            }
+            self.now = next;
+            self.at[stream] = NEVER;
+            self.finish(stream as u16, shared);
+            self.start_next(stream as u16, shared);
+        }
+    }
+
+    /// An item of `stream` is done now: tells whoever waits for it.
+    pub(crate) fn completed(&mut self, stream: u16, segment: u32, shared: &mut Shared<'a>) {
+        let now = self.now;
         let state = &mut self.streams[stream as usize];
         state.completed += 1;
-        let (completed, rank_id) = (state.completed, state.rank);
-        let rank = &mut self.ranks[rank_id as usize];
-        rank.last_end = now;
-        if rank.segments.done(segment) {
-            rank.segments.close(now, &mut rank.account);
+        let (completed, why) = (state.completed, state.tail.why);
+        self.last_end = now;
+        if self.segments.done(segment) {
+            self.segments.close(now, &mut self.account);
         }
-        if !rank.stream_waiters.is_empty() {
+        if !self.stream_waiters.is_empty() {
             let (work, streams) = (&mut self.work, &mut self.streams);
-            rank.stream_waiters.retain(|&(other, target, waiter)| {
+            self.stream_waiters.retain(|&(other, target, waiter)| {
                 let waits = other != stream || completed < target;
                 if !waits {
                     streams[waiter as usize].blocked = false;
@@ -294,46 +444,48 @@ impl<'a> State<'a> {
                 waits
             });
         }
-        match rank.host.wait {
-            HostWait::Targets => self.targets_reached(rank_id, now),
-            HostWait::Room(full) if full == stream => self.resume_host(rank_id, now, 0),
+        match self.host.wait {
+            HostWait::Targets => self.targets_reached(why, shared),
+            HostWait::Room(full) if full == stream => self.resume_host(0, why, shared),
             _ => {}
         }
     }
 
     /// Whether a recording is done.
-    pub(crate) fn slot_done(&self, rank: u32, slot: u32) -> bool {
-        self.ranks[rank as usize].slots[slot as usize / 64] >> (slot % 64) & 1 == 1
+    pub(crate) fn slot_done(&self, slot: u32) -> bool {
+        self.slots[slot as usize / 64] >> (slot % 64) & 1 == 1
     }
 
     /// Lets `stream` wait for a recording that is not done.
-    pub(crate) fn wait_for_slot(&mut self, stream: u32, slot: u32) {
-        let state = &mut self.streams[stream as usize];
-        state.blocked = true;
-        self.ranks[state.rank as usize].slot_waiters.push((slot, stream));
+    pub(crate) fn wait_for_slot(&mut self, stream: u16, slot: u32) {
+        self.streams[stream as usize].blocked = true;
+        self.slot_waiters.push((slot, stream));
     }
 
     /// Lets `stream` wait for operations of `other` that are not done.
-    pub(crate) fn wait_for_stream(&mut self, stream: u32, other: u32, target: u32) {
-        let state = &mut self.streams[stream as usize];
-        state.blocked = true;
-        self.ranks[state.rank as usize].stream_waiters.push((other, target, stream));
+    pub(crate) fn wait_for_stream(&mut self, stream: u16, other: u16, target: u32) {
+        self.streams[stream as usize].blocked = true;
+        self.stream_waiters.push((other, target, stream));
     }
 
-    /// A recording is done at `now`.
-    pub(crate) fn record(&mut self, rank_id: u32, slot: u32, now: u64) {
-        let rank = &mut self.ranks[rank_id as usize];
-        rank.slots[slot as usize / 64] |= 1 << (slot % 64);
-        let (work, streams) = (&mut self.work, &mut self.streams);
-        rank.slot_waiters.retain(|&(awaited, waiter)| {
-            if awaited == slot {
-                streams[waiter as usize].blocked = false;
-                work.push(Actor::Stream(waiter));
-            }
-            awaited != slot
-        });
-        if rank.host.wait == HostWait::Slot(slot) {
-            self.resume_host(rank_id, now, self.options.wake_latency.as_picos());
+    /// A recording is done now, because of `why`.
+    pub(crate) fn record(&mut self, slot: u32, why: Cause, shared: &mut Shared<'a>) {
+        self.slots[slot as usize / 64] |= 1 << (slot % 64);
+        if let Some(log) = &mut self.log {
+            log.recorded(slot, Tail { at: self.now, why });
+        }
+        if !self.slot_waiters.is_empty() {
+            let (work, streams) = (&mut self.work, &mut self.streams);
+            self.slot_waiters.retain(|&(awaited, waiter)| {
+                if awaited == slot {
+                    streams[waiter as usize].blocked = false;
+                    work.push(Actor::Stream(waiter));
+                }
+                awaited != slot
+            });
+        }
+        if self.host.wait == HostWait::Slot(slot) {
+            self.resume_host(shared.wake_latency, why, shared);
         }
     }
 }

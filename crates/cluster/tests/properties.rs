@@ -8,7 +8,7 @@ use common::{Script, WIRE, job};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use trompe_base::{Duration, Rank};
-use trompe_cluster::{AlphaBeta, Instant, Options, Outcome, Prices, simulate};
+use trompe_cluster::{AlphaBeta, Contention, Instant, Options, Outcome, PathOwner, Prices, simulate};
 use trompe_results::{Kind, TrackKind};
 use trompe_trace::job::{Action, JobTrace};
 
@@ -224,6 +224,31 @@ proptest! {
         let outcome = simulate(&trace, &prices, &WIRE, &watched()).unwrap();
         check_invariants(&trace, &prices, &outcome)?;
         prop_assert_eq!(&simulate(&trace, &prices, &WIRE, &watched()).unwrap(), &outcome);
+    }
+
+    #[test]
+    fn critical_paths_add_up_and_leave_nothing_out(ranks in ranks(3), depth in 2u32..12) {
+        let scripts: Vec<Script> = ranks.iter().map(|lines| script(lines)).collect();
+        let (trace, prices) = job(&scripts);
+        let device = trompe_hardware::resolve("h100-sxm").unwrap();
+        let latency = Duration::from_micros(2);
+        for contention in [None, Some(Contention::of(device.device()))] {
+            let options = Options {
+                launch_latency: latency,
+                wake_latency: latency,
+                queue_depth: depth,
+                path: Some(0),
+                contention,
+                ..Options::default()
+            };
+            let outcome = simulate(&trace, &prices, &WIRE, &options).unwrap();
+            let path = outcome.path.as_ref().unwrap();
+            prop_assert_eq!(path.time, outcome.slowest_rank().steps[0].time);
+            prop_assert_eq!(path.shares.iter().map(|share| share.time).sum::<Duration>(), path.time);
+            prop_assert_eq!(path.ranks.iter().map(|rank| rank.1).sum::<Duration>(), path.time);
+            let unknown = path.shares.iter().find(|share| share.owner == PathOwner::Earlier);
+            prop_assert_eq!(unknown, None, "{:?}", path);
+        }
     }
 
     #[test]

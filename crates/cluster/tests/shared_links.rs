@@ -110,7 +110,7 @@ fn folded_and_unfolded_replays_agree() {
         .collective(2, AllReduce, 0, 300)
         .collective(1, AllReduce, 1, 1)
         .kernel(1, 50);
-    let (mut trace, prices) = job(&[script.clone()]);
+    let (mut trace, prices) = job(std::slice::from_ref(&script));
     trace.communicators.clear();
     trace.ranks.clear();
     let mut rows: BTreeMap<Vec<u32>, usize> = BTreeMap::new();

@@ -242,6 +242,18 @@ impl Scheduler {
         self.wheel.next_tick(&self.slab).map(SimTime::from_picos)
     }
 
+    /// A tick that no pending event precedes: at most [`Self::next_event_tick`], and found without a look at any event.
+    #[must_use]
+    pub fn no_event_before(&self) -> Option<SimTime> {
+        if !self.due.is_empty() {
+            return Some(self.now());
+        }
+        if !self.every_tick.is_empty() || self.open && !self.next.is_empty() {
+            return Some(SimTime::from_picos(self.soon));
+        }
+        self.wheel.first_slot_start().map(SimTime::from_picos)
+    }
+
     /// The number of pending schedulings, payloads included.
     #[must_use]
     pub fn pending(&self) -> u64 {

@@ -123,6 +123,12 @@ impl Wheel {
         })
     }
 
+    /// The first tick of the slot that holds the earliest node.
+    pub(crate) fn first_slot_start(&self) -> Option<u64> {
+        let level = self.first_level()?;
+        Some(self.slot_start(level, self.levels[level].first()).max(self.time))
+    }
+
     /// Goes to the earliest tick that has a node and takes that tick's list, unless it lies after `limit`.
     #[inline]
     pub(crate) fn advance(&mut self, slab: &mut Slab, limit: u64) -> Option<(u64, List)> {
@@ -252,6 +258,7 @@ mod tests {
                     }
                     _ => {
                         prop_assert_eq!(wheel.next_tick(&slab), model.keys().next().copied());
+                        prop_assert!(wheel.first_slot_start() <= wheel.next_tick(&slab));
                         let limit = wheel.time + delay;
                         let expect = model.first_entry().filter(|entry| *entry.key() <= limit).map(|entry| entry.remove_entry());
                         let got = wheel.advance(&mut slab, limit).map(|(tick, list)| {

@@ -91,6 +91,9 @@ pub struct Memory {
     pub nvml_total: Bytes,
     /// Peak bandwidth.
     pub bandwidth: BytesPerSecond,
+    /// Share of [`Self::bandwidth`] that everything that runs at once reaches together.
+    #[serde(default = "concurrent_share")]
+    pub concurrent_share: f64,
     /// Width of the memory bus in bits.
     pub bus_width: u32,
     /// Memory clock as CUDA reports it; two transfers per cycle.
@@ -99,6 +102,11 @@ pub struct Memory {
     pub l2: Bytes,
     /// Whether error correction is on (`ECCEnabled`).
     pub ecc: bool,
+}
+
+/// For sheets that say nothing: what those that do say.
+const fn concurrent_share() -> f64 {
+    0.91
 }
 
 /// Dense peak rates without sparsity.

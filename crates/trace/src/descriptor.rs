@@ -3,6 +3,8 @@
 //! A descriptor is open: what is known is stated, what is not is `None` or zero, and a kernel that nobody understands
 //! is an [`Other`] with its raw name kept beside it. Estimators price descriptors and nothing else.
 
+mod work;
+
 use serde::{Deserialize, Serialize};
 use trompe_base::{Bytes, DType, Flops};
 

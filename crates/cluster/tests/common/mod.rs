@@ -6,8 +6,8 @@ use trompe_base::{Bytes, DType, Duration, EventId, Rank, StreamId, ThreadIndex};
 use trompe_cluster::{AlphaBeta, Instant, Options, Outcome, Price, Prices, SimulationError, simulate};
 use trompe_trace::descriptor::{Copy, Descriptor, Direction, Gemm, Other, Place};
 use trompe_trace::job::{
-    Action, CallClass, Collective, Communicator, HostEvent, JobTrace, Operation, RankInstance, RankTemplate,
-    Site, Stream,
+    Action, CallClass, Collective, Communicator, HostEvent, JobTrace, Launch, Operation, RankInstance,
+    RankTemplate, Site, Stream,
 };
 use trompe_trace::record::{CollectiveKind, StreamKind};
 
@@ -25,7 +25,7 @@ pub(crate) fn micros(us: u64) -> Duration {
 }
 
 impl Script {
-    /// Streams 1, 2, 3 order against nothing; stream 0 is the legacy default stream, 7 and 8 are blocking ones.
+    /// Streams 1 to 5 order against nothing; stream 0 is the legacy default stream, 7 and 8 are blocking ones.
     pub(crate) fn new() -> Self {
         let mut script = Self::default();
         let kinds = [
@@ -33,6 +33,8 @@ impl Script {
             (1, StreamKind::NonBlocking),
             (2, StreamKind::NonBlocking),
             (3, StreamKind::NonBlocking),
+            (4, StreamKind::NonBlocking),
+            (5, StreamKind::NonBlocking),
             (7, StreamKind::Blocking),
             (8, StreamKind::PerThread),
         ];
@@ -170,6 +172,32 @@ impl Script {
             collective.peer = peer;
             collective.group = group;
         }
+        script
+    }
+
+    /// A point-to-point operation with `peer` on the communicator of `slot`, in no group call.
+    pub(crate) fn pass(self, stream: u32, kind: CollectiveKind, slot: u32, peer: u32) -> Self {
+        let mut script = self.collective(stream, kind, slot, 1);
+        if let Some(Action::Collective { collective, .. }) =
+            script.template.events.last_mut().map(|event| &mut event.action)
+        {
+            collective.peer = peer;
+        }
+        script
+    }
+
+    /// Gives a stream a priority; lower is more urgent.
+    pub(crate) fn urgency(mut self, stream: u32, priority: i32) -> Self {
+        let found = self.template.streams.iter_mut().find(|found| found.id == StreamId(stream));
+        found.expect("the stream exists").priority = priority;
+        self
+    }
+
+    /// A kernel of so many blocks, one to a multiprocessor.
+    pub(crate) fn blocks(self, stream: u32, us: u64, blocks: u32) -> Self {
+        let mut script = self.kernel(stream, us);
+        let launch = Launch { grid: [blocks, 1, 1], block: [1_024, 1, 1], shared: 0, registers: 64 };
+        script.template.operations.last_mut().expect("it was just added").launch = Some(launch);
         script
     }
 

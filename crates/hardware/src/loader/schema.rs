@@ -118,6 +118,7 @@ const DEVICE: &[(&str, Dimension)] = &[
     ("memory.total", D::Bytes),
     ("memory.nvml_total", D::Bytes),
     ("memory.bandwidth", D::BytesPerSecond),
+    ("memory.concurrent_share", D::Ratio),
     ("memory.bus_width", D::Count),
     ("memory.clock", D::Hertz),
     ("memory.l2", D::Bytes),

@@ -84,6 +84,15 @@ impl Fabric {
         }
     }
 
+    /// How many consecutive devices share wires beside their own, and whether their places among them matter: they do
+    /// unless each device has its own way into switches and its own adapters.
+    #[must_use]
+    pub fn neighbourhood(&self) -> (u32, bool) {
+        let own = matches!(self.inside, Inside::Switch(_)) && self.adapters >= self.devices_per_node;
+        let leaf = if self.leaf(0).is_some() { self.nodes_per_leaf.unwrap_or(1).max(1) } else { 1 };
+        (self.devices_per_node.max(1) * leaf, !own || self.leaf(0).is_some())
+    }
+
     /// The leaf that a node hangs on; `None` where one leaf holds all nodes, or where the core carries whatever the
     /// adapters can send.
     #[must_use]

@@ -26,7 +26,7 @@ const LEVEL: f64 = 0.8;
 pub(super) fn step_time(simulation: &Simulation<'_>, outcome: &Outcome) -> Result<StepTime, SessionError> {
     let seconds = simulation.step_seconds(outcome);
     let replay = |bound: Bound, host: HostTime| -> Result<f64, SessionError> {
-        let options = Options { bound, host, timeline: None, ..simulation.options };
+        let options = Options { bound, host, timeline: None, ..simulation.options.clone() };
         Ok(simulation.step_seconds(&simulation.run(&options)?))
     };
     let host = simulation.options.host;

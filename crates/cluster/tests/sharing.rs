@@ -1,0 +1,132 @@
+//! Contention on one device, worked out on paper, and as properties.
+
+mod common;
+
+use common::{Script, job, micros};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use trompe_base::{Duration, SimTime};
+use trompe_cluster::{CollectiveCall, CollectiveModel, Contention, Options, Outcome, Price, simulate};
+use trompe_results::TrackKind;
+
+/// A hundred multiprocessors, one block of the test kernels on each, and bandwidth that nobody uses up.
+const DEVICE: Contention = Contention {
+    multiprocessors: 100,
+    threads: 1_024,
+    blocks: 32,
+    registers: 65_536,
+    shared: 233_472,
+    shared_reserved: 1_024,
+    bandwidth: 1e12,
+};
+
+/// Collectives of 21 us on 16 channels.
+#[derive(Debug)]
+struct Wire;
+
+impl CollectiveModel for Wire {
+    fn price(&self, _call: &CollectiveCall<'_>) -> Price {
+        Price::exact(micros(21))
+    }
+
+    fn channels(&self, _call: &CollectiveCall<'_>) -> u32 {
+        16
+    }
+}
+
+fn run(script: &Script, contention: Option<Contention>) -> Outcome {
+    let (trace, prices) = job(&[script.clone(), script.clone()]);
+    let options = Options { contention, timeline: Some((0, 1)), ..Options::default() };
+    simulate(&trace, &prices, &Wire, &options).expect("the job ends")
+}
+
+/// Compares when the device is done, without and with contention, in microseconds.
+fn check(name: &str, script: &Script, (off, on): (u64, u64)) {
+    let end = |contention| run(script, contention).ranks[0].device_end;
+    assert_eq!(end(None), SimTime::ZERO + micros(off), "{name}: off");
+    assert_eq!(end(Some(DEVICE)), SimTime::ZERO + micros(on), "{name}: on");
+}
+
+#[test]
+fn what_runs_at_once_shares_the_device() {
+    let s = Script::new;
+    check("alone", &s().blocks(1, 10, 100).blocks(1, 10, 50), (20, 20));
+    check("both fit", &s().blocks(1, 10, 40).blocks(2, 10, 60), (10, 10));
+    check("the second waits for room", &s().blocks(1, 10, 100).blocks(2, 10, 100), (10, 20));
+    // 100 blocks on 50 multiprocessors go at half speed for 10 us, then at full speed.
+    check("half the room", &s().blocks(1, 10, 50).blocks(2, 10, 100), (10, 15));
+    // 200 blocks beside 16 channels: three waves instead of two for 21 us, in which it does 14 us of its work.
+    check("beside a collective", &s().all_reduce(2, 0, 1).blocks(1, 30, 200), (30, 37));
+    // 84 blocks fit beside it.
+    check("beside a collective, small", &s().all_reduce(2, 0, 1).blocks(1, 30, 84), (30, 30));
+    check("copies leave the multiprocessors", &s().upload(1, 10).blocks(2, 10, 100), (10, 10));
+    // The urgent one takes the device at 5 and gives it back at 15.
+    let urgent = s().urgency(2, -5).blocks(1, 100, 100).host(5).blocks(2, 10, 100);
+    check("urgent streams come first", &urgent, (100, 110));
+    let patient = s().urgency(2, 5).blocks(1, 100, 100).host(5).blocks(2, 10, 100);
+    check("patient streams come last", &patient, (100, 110));
+}
+
+#[test]
+fn the_urgent_one_is_not_slowed() {
+    let urgent = Script::new().urgency(2, -5).blocks(1, 100, 100).host(5).blocks(2, 10, 100);
+    let outcome = run(&urgent, Some(DEVICE));
+    let track =
+        outcome.timeline.tracks.iter().find(|track| track.kind == TrackKind::Stream && track.number == 2);
+    let span = &track.expect("stream 2 worked").spans[0];
+    assert_eq!((span.start_ps, span.duration_ps), (5_000_000, 10_000_000));
+}
+
+#[derive(Clone, Debug)]
+enum Line {
+    Host(u64),
+    Kernel(u32, u64, u32),
+    Record(u32),
+    Wait(u32),
+    AllReduce(u32),
+    Sync,
+}
+
+fn line() -> impl Strategy<Value = Line> {
+    prop_oneof![
+        2 => (0u64..20).prop_map(Line::Host),
+        6 => (1u32..4, 1u64..40, 1u32..300).prop_map(|(s, t, b)| Line::Kernel(s, t, b)),
+        2 => (1u32..4).prop_map(Line::Record),
+        2 => (1u32..4).prop_map(Line::Wait),
+        1 => (1u32..4).prop_map(Line::AllReduce),
+        1 => Just(Line::Sync),
+    ]
+}
+
+fn script(lines: &[Line]) -> Script {
+    let mut version = 0;
+    lines.iter().fold(Script::new().urgency(3, -1), |script, line| match *line {
+        Line::Host(us) => script.host(us).nothing(),
+        Line::Kernel(stream, us, blocks) => script.blocks(stream, us, blocks),
+        Line::Record(stream) => {
+            version += 1;
+            script.record(stream, 0, version)
+        }
+        Line::Wait(stream) => script.wait(stream, 0, version),
+        Line::AllReduce(stream) => script.all_reduce(stream, 0, 1),
+        Line::Sync => script.sync(),
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn sharing_never_makes_anything_faster(lines in vec(line(), 0..60)) {
+        let (off, on) = (run(&script(&lines), None), run(&script(&lines), Some(DEVICE)));
+        prop_assert!(off.end <= on.end, "{} {}", off.end, on.end);
+        for (off, on) in off.ranks.iter().zip(&on.ranks) {
+            prop_assert!(off.device_end <= on.device_end);
+            prop_assert_eq!(on.steps[0].kinds.iter().copied().sum::<Duration>(), on.steps[0].time);
+        }
+        // Whatever is on the device at a moment, its blocks find room: the work done fits into the time.
+        let work: u64 = lines.iter().map(|line| match line { Line::Kernel(_, us, 100..) => *us, _ => 0 }).sum();
+        prop_assert!(on.ranks[0].device_end >= SimTime::ZERO + micros(work));
+        prop_assert_eq!(&run(&script(&lines), Some(DEVICE)), &on);
+    }
+}
