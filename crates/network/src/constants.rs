@@ -57,7 +57,7 @@ pub struct FabricConstants {
 ///
 /// The root is what a pipeline costs whose chunks are as long as is best: filling it takes one chunk, and each chunk a
 /// start.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Term {
     /// Operation.
@@ -76,12 +76,50 @@ pub struct Term {
     pub own: f64,
     /// Microseconds per root of a GB on the links of a device.
     pub ramp: f64,
-    /// Measured over predicted time at the 5th percentile of the fitted rows.
+    /// Measured over predicted time at the 5th percentile of rows of sizes that were left out of a fit.
     pub low: f64,
     /// The same at the 95th.
     pub high: f64,
     /// Fitted rows.
     pub rows: u32,
+    /// What the sum leaves, by number of ranks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bends: Vec<Bend>,
+}
+
+/// Measured time over the sum of a [`Term`], at the sizes that were measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bend {
+    /// Ranks that took part.
+    pub ranks: u32,
+    /// Binary logarithm of the bytes, ascending, and the factor.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Bend {
+    /// The bend for a number of ranks: its own, else that of the nearest number.
+    #[must_use]
+    pub fn nearest(bends: &[Self], ranks: u32) -> Option<&Self> {
+        let apart = |bend: &&Self| {
+            let (a, b) = (u64::from(bend.ranks.max(1)), u64::from(ranks.max(1)));
+            // Ordered like the ratio of the two, in whole numbers.
+            1_000_000 * a.max(b) / a.min(b)
+        };
+        bends.iter().filter(|bend| !bend.points.is_empty()).min_by_key(apart)
+    }
+
+    /// The factor at `bytes`: interpolated in the logarithms, kept beyond the ends.
+    #[must_use]
+    pub fn factor(&self, bytes: f64) -> f64 {
+        let x = bytes.max(1.0).log2();
+        let above = self.points.partition_point(|point| point.0 < x);
+        match (above.checked_sub(1).map(|below| self.points[below]), self.points.get(above)) {
+            (Some((x0, y0)), Some(&(x1, y1))) => (y0.ln() + (x - x0) / (x1 - x0) * (y1.ln() - y0.ln())).exp(),
+            (Some((_, y)), None) | (None, Some(&(_, y))) => y,
+            (None, None) => 1.0,
+        }
+    }
 }
 
 /// Constants of the network between nodes.
@@ -98,6 +136,10 @@ pub struct NetworkConstants {
     pub all_to_all: f64,
     /// The same for a single message.
     pub message: f64,
+    /// What a pipeline between nodes costs whose chunks are as long as is best, over the root of its steps' latency times
+    /// its bytes' time.
+    #[serde(default)]
+    pub ramp: f64,
     /// How the times of the bytes inside and between nodes add up: the `p` of a p-norm. 1 is one after the other, large
     /// numbers are the longer of the two.
     pub overlap: f64,
@@ -163,7 +205,8 @@ impl Constants {
                 ("low", term.low),
                 ("high", term.high),
             ];
-            for (name, value) in numbers {
+            let factors = term.bends.iter().flat_map(|bend| &bend.points).map(|point| ("bends", point.1));
+            for (name, value) in numbers.into_iter().chain(factors) {
                 if !value.is_finite() || value < 0.0 {
                     let Term { operation, algorithm, protocol, .. } = *term;
                     return Err(ConstantsError::Value { name, value, operation, algorithm, protocol });

@@ -24,7 +24,7 @@ mod placement;
 pub mod readers;
 pub mod tuner;
 
-pub use constants::{Carrier, Constants, ConstantsError, FabricConstants, NetworkConstants, Term};
+pub use constants::{Bend, Carrier, Constants, ConstantsError, FabricConstants, NetworkConstants, Term};
 pub use demand::Demand;
 pub use fabric::{Fabric, Inside, Layout, Wire};
 pub use features::Features;

@@ -3,7 +3,7 @@
 use trompe_base::{Bytes, Duration};
 use trompe_hardware::ClusterSheet;
 
-use crate::constants::{Carrier, Constants, FabricConstants, Term};
+use crate::constants::{Bend, Carrier, Constants, FabricConstants, Term};
 use crate::fabric::{Fabric, Wire};
 use crate::features::Features;
 use crate::flow::Load;
@@ -97,14 +97,22 @@ impl NetworkModel {
             let bytes = (inside.bytes.powf(network.overlap) + across.bytes.powf(network.overlap))
                 .powf(1.0 / network.overlap);
             let (low, high) = if method == Method::Tuner { UNMEASURED } else { SCALED };
-            (inside.start + across.start + bytes, low.min(network.low), high.max(network.high))
+            // Filling a pipeline whose chunks are neither too short for the steps' latency nor too long to fill it.
+            let filling = network.ramp * (across.start * across.bytes).sqrt();
+            (inside.start + across.start + bytes + filling, low.min(network.low), high.max(network.high))
         } else {
             let (low, high) = match (method, term) {
                 (Method::Fitted, Some(term)) => (term.low, term.high),
                 (Method::Tuner, _) => UNMEASURED,
                 _ => SCALED,
             };
-            (inside.start + inside.bytes, low, high)
+            let micros = match (method, term) {
+                (Method::Fitted, Some(term)) => {
+                    self.bent((operation, bytes), placement, &choice, (term, inside.start + inside.bytes))
+                }
+                _ => inside.start + inside.bytes,
+            };
+            (micros, low, high)
         };
         let at = |factor: f64| Duration::from_secs_f64(micros * factor * 1e-6);
         Estimate { time: at(1.0), low: at(low), high: at(high), choice, channels, method }
@@ -190,6 +198,40 @@ impl NetworkModel {
             && (term.operation, term.algorithm, term.protocol)
                 == (operation, choice.algorithm, choice.protocol);
         (Cost { start, bytes }, Some(term), if exact { Method::Fitted } else { Method::Scaled })
+    }
+
+    /// The sum of a term with what it leaves at the sizes that were measured: between two of them the times are
+    /// interpolated, and no size takes less than a smaller one.
+    fn bent(
+        &self,
+        (operation, bytes): (Operation, Bytes),
+        placement: &Placement,
+        choice: &Choice,
+        (term, sum): (&Term, f64),
+    ) -> f64 {
+        let Some(bend) = Bend::nearest(&term.bends, placement.ranks) else { return sum };
+        let size = bytes.as_f64().max(1.0).log2();
+        let at = |size: f64| {
+            let features = Features::of(operation, choice.algorithm, size.exp2(), placement);
+            let (cost, ..) = self.inside(operation, placement, choice, &features);
+            cost.start + cost.bytes
+        };
+        let mut below: Option<(f64, f64)> = None;
+        for &(point, factor) in &bend.points {
+            let time = (at(point) * factor).max(below.map_or(0.0, |(_, time)| time));
+            if point >= size {
+                return match below {
+                    Some((x0, t0)) if point > x0 => {
+                        (t0.ln() + (size - x0) / (point - x0) * (time.ln() - t0.ln())).exp()
+                    }
+                    _ => sum * factor * (time / (at(point) * factor)),
+                };
+            }
+            below = Some((point, time));
+        }
+        // Beyond the last one the last factor holds.
+        let (last, time) = below.expect("a bend has a point");
+        sum * time / at(last)
     }
 
     /// NCCL's own estimate of the part inside nodes.

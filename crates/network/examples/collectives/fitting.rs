@@ -111,6 +111,10 @@ fn one_kind(kind: Kind, rows: &[&Row], shares: &[(u32, f64)], offsets: &Offsets)
             time,
             weight: if row.system.device_time { 1.0 } else { 0.25 }
                 / sizes[&(row.system.name, row.operation, row.placement.ranks)],
+            share: 1.0 / sizes[&(row.system.name, row.operation, row.placement.ranks)],
+            ranks: row.placement.ranks,
+            bytes: row.bytes.as_f64(),
+            pure: row.system.device_time,
         });
     }
     for ((operation, algorithm, protocol), samples) in samples {
@@ -135,6 +139,7 @@ fn one_kind(kind: Kind, rows: &[&Row], shares: &[(u32, f64)], offsets: &Offsets)
             low,
             high,
             rows,
+            bends: found.bends,
         });
     }
     fabric
@@ -172,6 +177,7 @@ fn unfitted_network() -> NetworkConstants {
         tree: 1.0,
         all_to_all: 1.0,
         message: 1.0,
+        ramp: 0.0,
         overlap: 8.0,
         low: 1.0,
         high: 1.0,
@@ -204,7 +210,15 @@ fn network(rows: &[Row], constants: &Constants) -> NetworkConstants {
         (|n, share| n.tree = share, &|row| row.operation.is_tuned() && is_tree(row)),
         (|n, share| n.all_to_all = share, &|row| row.operation == Operation::AllToAll),
         (|n, share| n.message = share, &|row| row.operation == Operation::SendReceive),
-        (|n, share| n.overlap = (share * 10.0).max(1.0), &|row| row.operation.is_tuned()),
+        // Both tell what medium sizes cost beyond the bytes: every pair of 81 steps, packed into one number.
+        (
+            |n, code| {
+                let step = (code * 100.0).round() - 20.0;
+                n.ramp = 0.5 * (step % 9.0);
+                n.overlap = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0][(step / 9.0) as usize % 9];
+            },
+            &|row| row.operation.is_tuned(),
+        ),
     ];
     // One after the other, until they fit each other.
     for (set, wanted) in parts.into_iter().cycle().take(3 * parts.len()) {
