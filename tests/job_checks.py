@@ -34,6 +34,9 @@ def check(job, folder, code, output):
     if job["steps"]:
         _check_step(job, report, require)
     _check_coverage(job, report["coverage"], require)
+    notes = "\n".join(note["text"] for note in report["notes"])
+    for text in job["notes"]:
+        require(text in notes, f"no note says {text!r}")
     if "timeline.json" not in missing:
         events = json.loads((folder / "timeline.json").read_text())["traceEvents"]
         require(not job["steps"] or len(events) > 10, f"{len(events)} events in the timeline")

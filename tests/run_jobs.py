@@ -38,6 +38,7 @@ DEFAULTS = {
     "steps": True,
     "peak": "equal",
     "refused": [],
+    "notes": [],
     "output": [],
     "timeout": 180,
     "launcher": ["python"],

@@ -34,6 +34,9 @@ pub(crate) fn about(walk: &Walk<'_>, names: &Names<'_>, interpreted: &Interprete
         let first = message.lines().next().unwrap_or("");
         add(Severity::Warning, format!("the script ended with {kind}: {first}"), None);
     }
+    if let Some((text, hint)) = unknown_values(names) {
+        add(Severity::Warning, text, Some(hint));
+    }
     if walk.frames.is_empty() {
         let reason = names.meta.get("hook.observer").and_then(|text| text.strip_prefix("absent: "));
         let why = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
@@ -71,6 +74,36 @@ pub(crate) fn about(walk: &Walk<'_>, names: &Names<'_>, interpreted: &Interprete
         );
     }
     notes
+}
+
+/// Integers and truth values that the program read back from the device although nothing that was executed had computed
+/// them: `values.unknown/OPERATOR/FILE:LINE` with the number of times.
+fn unknown_values(names: &Names<'_>) -> Option<(String, &'static str)> {
+    let mut places: Vec<(u64, &str, &str)> = names
+        .meta
+        .iter()
+        .filter_map(|(key, times)| {
+            let (operator, site) = key.strip_prefix("values.unknown/")?.split_once('/')?;
+            Some((times.parse().unwrap_or(1), operator, site))
+        })
+        .collect();
+    places.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| (a.1, a.2).cmp(&(b.1, b.2))));
+    let times: u64 = places.iter().map(|place| place.0).sum();
+    let list: Vec<_> = places
+        .iter()
+        .take(LISTED)
+        .map(|(times, operator, site)| format!("{site} ({operator}, {times} ×)"))
+        .collect();
+    let more =
+        if places.len() > LISTED { format!(" and {} more", places.len() - LISTED) } else { String::new() };
+    (times > 0).then(|| {
+        let text = format!(
+            "{times} times the program read an integer or truth value from the GPU that depends on results which are \
+             not computed, and went on as if it were 0: {}{more}",
+            list.join(", ")
+        );
+        (text, "what follows from these reads (branches, sizes, stop conditions) may differ from a real run")
+    })
 }
 
 /// Notes about API functions that the emulation does not offer, over all ranks.

@@ -6,20 +6,24 @@
 //! such steps, plus charges by owners that are no allocation (context, library workspaces).
 //!
 //! Content: kernels do nothing, so untouched memory reads zero. What copies wrote is remembered as dirty pages, so that
-//! a framework's allocator can be given zeroed memory when it hands a block out again ([`Memory::freshen`]).
+//! a framework's allocator can be given zeroed memory when it hands a block out again ([`Memory::freshen`]). Which of
+//! the bytes mean anything is kept beside that ([`Content`]).
 
 mod bank;
 mod block;
+mod content;
 mod dirty;
 pub mod virtual_memory;
 
 pub use bank::{BLOCK_STEP, Bank};
 pub use block::{Block, BlockKind};
+pub use content::Content;
 
 use std::collections::BTreeMap;
 
 use trompe_base::DeviceIndex;
 
+use self::content::Contents;
 use self::dirty::Dirty;
 use self::virtual_memory::VirtualMemory;
 
@@ -88,6 +92,7 @@ pub struct Memory<B> {
     banks: Vec<Bank>,
     blocks: BTreeMap<u64, Block>,
     dirty: Dirty,
+    contents: Contents,
     next_id: u64,
     /// Virtual-memory management.
     pub virtual_memory: VirtualMemory,
@@ -112,6 +117,7 @@ impl<B: Backing> Memory<B> {
             banks,
             blocks: BTreeMap::new(),
             dirty: Dirty::default(),
+            contents: Contents::default(),
             next_id: 1,
             virtual_memory: VirtualMemory::new(),
         }
@@ -279,9 +285,26 @@ impl<B: Backing> Memory<B> {
         self.dirty.insert(address, bytes);
     }
 
-    /// Makes device memory read zero, where something was ever written.
+    /// Makes device memory read zero, where something was ever written. Its content is unknown then.
     pub fn freshen(&mut self, address: u64, bytes: u64) {
         self.clean(address, bytes);
+    }
+
+    /// How much the content of a range means. Host memory is always what the program made it.
+    #[must_use]
+    pub fn content(&self, address: u64, bytes: u64) -> Content {
+        if (DEVICE_BASE..VIRTUAL_END).contains(&address) {
+            self.contents.of(address, bytes)
+        } else {
+            Content::True
+        }
+    }
+
+    /// Notes what a range holds after a write.
+    pub fn note_content(&mut self, address: u64, bytes: u64, content: Content) {
+        if (DEVICE_BASE..VIRTUAL_END).contains(&address) {
+            self.contents.write(address, bytes, content);
+        }
     }
 
     /// What really touches host memory.
@@ -290,6 +313,7 @@ impl<B: Backing> Memory<B> {
     }
 
     fn clean(&mut self, address: u64, bytes: u64) {
+        self.contents.write(address, bytes, Content::Unknown);
         for part in self.dirty.take(address, bytes) {
             if part.whole_pages {
                 self.backing.discard(part.address, part.bytes);

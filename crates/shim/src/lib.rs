@@ -35,3 +35,4 @@ mod shareable;
 mod sink;
 mod text;
 mod thread;
+mod values;

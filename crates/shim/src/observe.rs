@@ -21,7 +21,7 @@ use crate::thread::Thread;
 static REUSE_IS_KNOWN: AtomicBool = AtomicBool::new(false);
 
 /// Version of these functions.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// `CUDACachingAllocator::TraceEntry::Action::ALLOC`.
 const ALLOC: u8 = 0;
 
@@ -49,7 +49,14 @@ pub extern "C" fn trompe_recording() -> i32 {
     catch_unwind(|| i32::from(sink::active())).unwrap_or(0)
 }
 
-/// A framework operator begins on this thread. `values` is described in `trompe_trace::values`.
+/// The clock of the records, for [`trompe_op_begin`] and [`trompe_op_end`].
+#[unsafe(no_mangle)]
+pub extern "C" fn trompe_ticks() -> u64 {
+    clock::ticks()
+}
+
+/// A framework operator begins on this thread. `values` is described in `trompe_trace::values`. `since` is the time at
+/// which the framework's side began to work on this, so that it does not count as the program's own; 0: now.
 ///
 /// # Safety
 /// Each pointer must be valid for the length that follows it, or null with length 0.
@@ -62,8 +69,9 @@ pub unsafe extern "C" fn trompe_op_begin(
     forward_thread: u64,
     values: *const u8,
     values_len: u32,
+    since: u64,
 ) {
-    record(|thread, begin| {
+    record_since(since, |thread, begin| {
         // SAFETY: the caller's promise.
         let (name, values) = unsafe { (text(name, name_len), bytes(values, values_len)) };
         let name = operator(thread, name);
@@ -72,13 +80,13 @@ pub unsafe extern "C" fn trompe_op_begin(
     });
 }
 
-/// The innermost operator of this thread ends.
+/// The innermost operator of this thread ends. `since` as in [`trompe_op_begin`].
 ///
 /// # Safety
 /// The pointer must be valid for the length that follows it, or null with length 0.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn trompe_op_end(outputs: *const u8, outputs_len: u32) {
-    record(|thread, begin| {
+pub unsafe extern "C" fn trompe_op_end(outputs: *const u8, outputs_len: u32, since: u64) {
+    record_since(since, |thread, begin| {
         // SAFETY: the caller's promise.
         let values = unsafe { bytes(outputs, outputs_len) };
         sink::write(thread, Stamp { begin, ticks: 0 }, &Record::OperatorEnd { values })
@@ -137,7 +145,11 @@ pub unsafe extern "C" fn trompe_meta(key: *const u8, key_len: u32, value: *const
 
 /// Takes one record, if records are taken. A failure in here is none of the framework's.
 fn record(body: impl FnOnce(&Thread, u64) -> Option<Frame>) {
-    let begin = clock::ticks();
+    record_since(0, body);
+}
+
+fn record_since(since: u64, body: impl FnOnce(&Thread, u64) -> Option<Frame>) {
+    let begin = if since == 0 { clock::ticks() } else { since };
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if sink::active() {
             Thread::with(|thread| {

@@ -105,11 +105,11 @@ fn work(count: u32) {
         let mut event = 0;
         assert_eq!(cudaEventCreate(&raw mut event), 0);
         let name = b"aten::test";
-        trompe_op_begin(name.as_ptr(), 10, 0, -1, 0, std::ptr::null(), 0);
+        trompe_op_begin(name.as_ptr(), 10, 0, -1, 0, std::ptr::null(), 0, 0);
         for _ in 0..count {
             assert_eq!(cudaEventRecord(event, 0), 0);
         }
-        trompe_op_end(std::ptr::null(), 0);
+        trompe_op_end(std::ptr::null(), 0, 0);
     }
 }
 

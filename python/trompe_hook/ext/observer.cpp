@@ -1,12 +1,12 @@
 // The eyes of trompe inside PyTorch: what operator runs, on which tensors, and
 // what the caching allocator does.
 //
-// This file is compiled once per installed PyTorch (its C++ interface is not
-// stable between releases) and loaded by `trompe_hook/observer.py`. It holds no
-// state but one small stack per thread, makes no decision and writes no file:
-// every fact goes to the preloaded library through the C functions named in
-// `Sink`, which are looked up by name at run time, so that the two sides share
-// no header.
+// The files here are compiled once per installed PyTorch (its C++ interface is not
+// stable between releases) and loaded by `trompe_hook/observer.py`. This one holds
+// no state but one small stack per thread, makes no decision and writes no file:
+// every fact goes to the preloaded library through the C functions in `sink.h`.
+//
+// Beside looking, it has tiny operators executed on the processor (`values.h`).
 //
 // What it is not: a profiler. Times are taken by the receiver.
 //
@@ -26,7 +26,6 @@
 #include <ATen/record_function.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
-#include <dlfcn.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -36,6 +35,10 @@
 #include <cstring>
 #include <memory>
 #include <string>
+
+#include "routing.h"
+#include "sink.h"
+#include "values.h"
 
 #ifndef NDEBUG
 #error "compile with -DNDEBUG: at::RecordFunction has another layout without it"
@@ -47,26 +50,18 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-// The preloaded library's functions. All of them may be called from any thread.
-struct Sink {
-  int (*recording)();
-  void (*op_begin)(const char* name, uint32_t name_length, uint8_t scope, int64_t sequence_number,
-                   uint64_t forward_thread, const uint8_t* values, uint32_t values_length);
-  void (*op_end)(const uint8_t* outputs, uint32_t outputs_length);
-  void (*alloc_event)(uint8_t action, uint64_t address, uint64_t size, uint64_t stream);
-};
+using trompe::resolve;
+using trompe::Sink;
+namespace values = trompe::values;
 
 Sink sink;
+
+// Whether operators are handed over, not only executed.
+bool describing = true;
 
 // Whether this process uses CUDA, and so operators are handed over. Programs that
 // only prepare data, and forked data-loader workers, leave no records.
 std::atomic<bool> watching{false};
-
-template <typename Function>
-bool resolve(Function& function, const char* name) {
-  function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
-  return function != nullptr;
-}
 
 // A byte buffer that keeps its capacity between operators.
 class Blob {
@@ -246,27 +241,26 @@ void describe_safely(c10::ArrayRef<const c10::IValue> values, Blob& blob) {
 
 // ---- Operators -------------------------------------------------------------
 
+// Hands an operator's begin over. `since` is 0, or when we began to work on it.
 // Not noexcept by signature only: `describe_safely` swallows what can throw.
-std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
-  if (!watching.load(std::memory_order_relaxed) || sink.recording() == 0) return nullptr;
+void hand_over_begin(const at::RecordFunction& function, uint64_t since) {
   ThreadState& state = thread_state();
-  if (C10_UNLIKELY(state.open.depth == OpenRanges::kDepth)) return nullptr;
+  if (C10_UNLIKELY(state.open.depth == OpenRanges::kDepth)) return;
   describe_safely(function.inputs(), state.blob);
   const char* name = function.name();
   sink.op_begin(name, static_cast<uint32_t>(std::strlen(name)),
                 static_cast<uint8_t>(function.scope()), function.seqNr(),
-                function.forwardThreadId(), state.blob.data(), state.blob.length());
+                function.forwardThreadId(), state.blob.data(), state.blob.length(), since);
   if (C10_UNLIKELY(function.isAsync())) {
     // Ends some day on some thread (collectives of torch.distributed): its
     // duration means nothing to a nesting of calls.
-    sink.op_end(nullptr, 0);
-    return nullptr;
+    sink.op_end(nullptr, 0, 0);
+    return;
   }
   state.open.range[state.open.depth++] = &function;
-  return nullptr;
 }
 
-void on_end(const at::RecordFunction& function, at::ObserverContext*) {
+void hand_over_end(const at::RecordFunction& function, uint64_t since) {
   ThreadState& state = thread_state();
   OpenRanges& open = state.open;
   size_t position = open.depth;
@@ -275,17 +269,42 @@ void on_end(const at::RecordFunction& function, at::ObserverContext*) {
   // Ranges above it were left open (they ended on another thread): close them.
   while (open.depth > position) {
     --open.depth;
-    sink.op_end(nullptr, 0);
+    sink.op_end(nullptr, 0, 0);
   }
   --open.depth;
   const std::vector<c10::IValue>& outputs = function.outputs();
   describe_safely(c10::ArrayRef<const c10::IValue>(outputs.data(), outputs.size()), state.blob);
-  sink.op_end(state.blob.data(), state.blob.length());
+  sink.op_end(state.blob.data(), state.blob.length(), since);
+}
+
+std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& function) {
+  if (!watching.load(std::memory_order_relaxed)) return nullptr;
+  std::unique_ptr<at::ObserverContext> pending;
+  uint64_t since = 0;
+  if (values::enabled() && !function.isAsync()) {
+    const uint64_t now = sink.ticks();
+    pending = values::begin(function);
+    if (pending != nullptr) since = now;
+  }
+  if (describing && sink.recording() != 0) hand_over_begin(function, since);
+  return pending;
+}
+
+void on_end(const at::RecordFunction& function, at::ObserverContext* pending) {
+  uint64_t since = 0;
+  if (pending != nullptr) {
+    since = sink.ticks();
+    values::end(pending, function);
+  }
+  hand_over_end(function, since);
 }
 
 void on_allocator_event(const allocator::TraceEntry& entry) {
-  sink.alloc_event(static_cast<uint8_t>(entry.action_), static_cast<uint64_t>(entry.addr_),
-                   static_cast<uint64_t>(entry.size_), reinterpret_cast<uint64_t>(entry.stream_));
+  const auto address = static_cast<uint64_t>(entry.addr_);
+  const auto size = static_cast<uint64_t>(entry.size_);
+  if (entry.action_ == allocator::TraceEntry::ALLOC) values::forget(address, size);
+  sink.alloc_event(static_cast<uint8_t>(entry.action_), address, size,
+                   reinterpret_cast<uint64_t>(entry.stream_));
 }
 
 // ---- What observing costs --------------------------------------------------
@@ -309,26 +328,34 @@ double nanoseconds_per_operator() {
 }
 
 // A receiver that does nothing, so that the measurement leaves no records.
-const Sink kQuiet = {
-    [] { return 1; },
-    [](const char*, uint32_t, uint8_t, int64_t, uint64_t, const uint8_t*, uint32_t) {},
-    [](const uint8_t*, uint32_t) {},
-    nullptr,
-};
+Sink quiet(const Sink& receiver) {
+  Sink sink = receiver;
+  sink.recording = [] { return 1; };
+  sink.op_begin = [](const char*, uint32_t, uint8_t, int64_t, uint64_t, const uint8_t*, uint32_t,
+                     uint64_t) {};
+  sink.op_end = [](const uint8_t*, uint32_t, uint64_t) {};
+  return sink;
+}
 
 }  // namespace
 
 // Registers for operators; nothing is handed over before `trompe_observer_start`.
+// With `describe` 0 they are executed where that is possible, but not handed over.
 // To be called once, while no other thread runs operators. Returns 0, or 1 when the
 // preloaded library does not have the functions.
-TROMPE_EXPORT int trompe_observer_attach() {
+TROMPE_EXPORT int trompe_observer_attach(int describe) {
   Sink receiver = {};
-  if (!resolve(receiver.recording, "trompe_recording") ||
-      !resolve(receiver.op_begin, "trompe_op_begin") || !resolve(receiver.op_end, "trompe_op_end")) {
+  if (!resolve(receiver.recording, "trompe_recording") || !resolve(receiver.ticks, "trompe_ticks") ||
+      !resolve(receiver.op_begin, "trompe_op_begin") || !resolve(receiver.op_end, "trompe_op_end") ||
+      !resolve(receiver.alloc_event, "trompe_alloc_event") || !resolve(receiver.meta, "trompe_meta") ||
+      !resolve(receiver.content, "trompe_content") ||
+      !resolve(receiver.content_written, "trompe_content_written")) {
     return 1;
   }
-  sink = kQuiet;
+  sink = quiet(receiver);
+  values::enable(sink);
   watching = true;
+  describing = describe != 0;
   const double unobserved = nanoseconds_per_operator();
   at::addGlobalCallback(
       at::RecordFunctionCallback(on_begin, on_end)
@@ -338,6 +365,8 @@ TROMPE_EXPORT int trompe_observer_attach() {
                    at::RecordScope::TORCHSCRIPT_FUNCTION, at::RecordScope::USER_SCOPE}));
   operator_cost = std::max(0.0, nanoseconds_per_operator() - unobserved);
   watching = false;
+  values::disable();
+  values::replace_equal();
   sink = receiver;
   pthread_atfork(nullptr, nullptr, [] { watching = false; });
   return 0;
@@ -348,15 +377,37 @@ TROMPE_EXPORT int trompe_observer_attach() {
 TROMPE_EXPORT double trompe_observer_operator_cost() { return operator_cost; }
 
 // Starts handing over operators (if attached) and allocator events; to be called
-// once per process right after PyTorch has initialised CUDA. Returns 0; 1 when the
-// preloaded library does not take allocator events; 2 when the active allocator is
-// not the caching one (`cudaMallocAsync` and pluggable allocators have no such
-// events, and the first crashes when asked).
+// once per process right after PyTorch has initialised CUDA. Returns 0; 2 when the
+// active allocator is not the caching one (`cudaMallocAsync` and pluggable allocators
+// have no such events, and the first crashes when asked): then contents cannot be
+// followed and no operator is executed.
 TROMPE_EXPORT int trompe_observer_start() {
   watching = true;
-  if (!resolve(sink.alloc_event, "trompe_alloc_event")) return 1;
   allocator::CUDAAllocator* active = allocator::get();
   if (active == nullptr || active->name() != "native" || !active->initialized()) return 2;
   active->attachAllocatorTraceTracker(on_allocator_event);
+  values::enable(sink);
   return 0;
 }
+
+// Writes what is known only at the end as facts of the trace.
+TROMPE_EXPORT void trompe_observer_report() { values::report(); }
+
+// Sets the process's policy for choices in unknown values (`routing.h`), pushes one
+// for the calling thread, or takes that one back. Returns 0, or 1 when the text is no
+// policy.
+TROMPE_EXPORT int trompe_routing_default(const char* text) {
+  trompe::routing::Policy policy;
+  if (!trompe::routing::parse(text, policy)) return 1;
+  trompe::routing::set_default(policy);
+  return 0;
+}
+
+TROMPE_EXPORT int trompe_routing_push(const char* text) {
+  trompe::routing::Policy policy;
+  if (!trompe::routing::parse(text, policy)) return 1;
+  trompe::routing::push(policy);
+  return 0;
+}
+
+TROMPE_EXPORT void trompe_routing_pop() { trompe::routing::pop(); }

@@ -8,7 +8,7 @@ nothing.
 import ctypes
 import sys
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 # Kinds of `Library.marker`.
 INSTANT, PUSH, POP = 0, 1, 2

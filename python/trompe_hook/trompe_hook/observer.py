@@ -1,4 +1,4 @@
-"""Builds and loads the compiled observer (`ext/observer.cpp`).
+"""Builds and loads the compiled observer (`ext/*.cpp`).
 
 PyTorch's C++ interface changes between releases, so the observer is compiled on
 the user's machine against the installed PyTorch: once, a few seconds, with the
@@ -24,7 +24,6 @@ import tempfile
 from . import library
 
 _EXTENSION = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "ext")
-_SOURCE = os.path.join(_EXTENSION, "observer.cpp")
 _HEADERS = os.path.join(_EXTENSION, "cuda_headers")
 _FLAGS = ("-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
 _LIBRARIES = ("-Wl,--no-as-needed", "-ltorch_cpu", "-lc10_cuda", "-lc10")
@@ -40,9 +39,9 @@ class Observer:
     def __init__(self, path):
         self._code = ctypes.CDLL(path)
 
-    def attach(self, target):
-        """Registers for operators; True when that worked."""
-        if self._code.trompe_observer_attach() != 0:
+    def attach(self, target, describe):
+        """Registers for operators, which are recorded if `describe`; True when that worked."""
+        if self._code.trompe_observer_attach(int(describe)) != 0:
             return False
         cost = self._code.trompe_observer_operator_cost
         cost.restype = ctypes.c_double
@@ -53,7 +52,11 @@ class Observer:
         """Starts handing over; PyTorch must just have initialised CUDA."""
         state = self._code.trompe_observer_start()
         names = {0: "watched", 2: "not watched: not the caching allocator"}
-        target.meta("hook.allocator", names.get(state, "not watched: no receiver"))
+        target.meta("hook.allocator", names[state])
+
+    def report(self):
+        """Records what is known only at the end."""
+        self._code.trompe_observer_report()
 
 
 def prepare(torch):
@@ -75,10 +78,14 @@ def load(target, torch):
         )
         target.meta("hook.observer", f"absent: {reason}")
         return None
-    wanted = target.recording() and os.environ.get("TROMPE_RECORD_OPS") != "0"
-    attached = wanted and watcher.attach(target)
-    target.meta("hook.observer", "attached" if attached else "operators are not recorded")
+    describe = target.recording() and os.environ.get("TROMPE_RECORD_OPS") != "0"
+    attached = watcher.attach(target, describe)
+    target.meta("hook.observer", "attached" if attached and describe else "operators are not recorded")
     return watcher
+
+
+def _files(folder, ending):
+    return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(ending))
 
 
 def _compiler():
@@ -95,8 +102,7 @@ def _compiler():
 def _key(torch):
     """A short name for everything that the compiled file depends on."""
     digest = hashlib.sha256()
-    sources = [_SOURCE, *sorted(os.path.join(_HEADERS, name) for name in os.listdir(_HEADERS))]
-    for path in sources:
+    for path in _files(_EXTENSION, ".cpp") + _files(_EXTENSION, ".h") + _files(_HEADERS, ".h"):
         with open(path, "rb") as file:
             digest.update(file.read())
     facts = (
@@ -159,7 +165,7 @@ def _compile(torch, path):
         f"-I{os.path.join(root, 'include')}",
         "-o",
         draft,
-        _SOURCE,
+        *_files(_EXTENSION, ".cpp"),
         f"-L{os.path.join(root, 'lib')}",
         *_LIBRARIES,
     ]

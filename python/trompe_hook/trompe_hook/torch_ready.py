@@ -59,11 +59,13 @@ class _Process:
         self._target = target
         # The process whose trace has the facts: a forked child has a trace of its own.
         self._described = None
+        self._watcher = None
 
     def attach(self):
         started = time.perf_counter()
         self._describe()
         watcher = _attempt("watching operators", observer.load, self._target, self._torch)
+        self._watcher = watcher
         if watcher is not None:
             _attempt("watching the start of CUDA", self._start_with_cuda, watcher)
         _attempt("watching marks", marks.watch, self._torch, self._target)
@@ -96,6 +98,8 @@ class _Process:
     def _at_exit(self):
         if self._described == os.getpid():  # not in a forked child without CUDA
             _attempt("recording the memory statistics", facts.at_exit, self._target, self._torch)
+            if self._watcher is not None:
+                _attempt("reporting unknown values", self._watcher.report)
 
 
 def _attempt(what, action, *arguments):

@@ -89,7 +89,9 @@ pub(crate) fn perform(machine: &mut HostMachine, to: u64, from: u64, bytes: u64)
         return;
     }
     if to_device {
+        let content = machine.memory.content(from, bytes);
         machine.memory.mark_written(to, bytes);
+        machine.memory.note_content(to, bytes, content);
     }
     move_bytes(to, from, bytes);
 }

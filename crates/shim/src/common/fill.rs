@@ -2,6 +2,7 @@
 
 use trompe_cuda_abi::runtime::Address;
 use trompe_device::graph::{Effect, NodeKind};
+use trompe_device::memory::Content;
 use trompe_trace::record::Record;
 
 use super::Outcome;
@@ -11,6 +12,9 @@ use crate::process::HostMachine;
 
 /// Fills with something other than zero up to this many bytes are really done.
 const PERFORMED: u64 = 1 << 20;
+
+/// Of longer ranges of zeros it is not kept that they are what a real device would hold: nobody looks at their values.
+const KNOWN: u64 = 4 << 20;
 
 /// A fill request.
 #[derive(Clone, Debug)]
@@ -57,9 +61,13 @@ pub(crate) fn perform(machine: &mut HostMachine, to: u64, pattern: &[u8], count:
     if machine.memory.device_of(to).is_some() {
         if is_zero || bytes > PERFORMED {
             machine.memory.freshen(to, bytes);
+            if is_zero && bytes <= KNOWN {
+                machine.memory.note_content(to, bytes, Content::True);
+            }
             return;
         }
         machine.memory.mark_written(to, bytes);
+        machine.memory.note_content(to, bytes, Content::True);
     } else if !is_zero && bytes > PERFORMED {
         return;
     }

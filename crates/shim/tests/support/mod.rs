@@ -134,8 +134,9 @@ unsafe extern "C" {
         forward_thread: u64,
         values: *const u8,
         values_len: u32,
+        since: u64,
     );
-    pub(crate) fn trompe_op_end(outputs: *const u8, outputs_len: u32);
+    pub(crate) fn trompe_op_end(outputs: *const u8, outputs_len: u32, since: u64);
 }
 
 /// Pretends an eight-GPU node, without records.
