@@ -66,7 +66,7 @@ fn groups_that_share_an_adapter_share_its_rate() {
     close(run([Some(0), None, None])[0], alone);
     close(run([Some(0), None, Some(0)])[2], alone);
     // Together both are done when the adapter has carried the bytes of both.
-    let carried = 500e6 / (12.5e9 * 0.99) * 1e6;
+    let carried = 500e6 / 12.5e9 * 1e6;
     let both = run([Some(0), Some(0), Some(0)]);
     close(both[0], 2.0 * carried);
     close(both[9], 2.0 * carried);
@@ -92,7 +92,7 @@ fn many_senders_to_one_receiver_share_its_adapter() {
     let (trace, prices) = job(&scripts);
     let done = ends(&simulate(&trace, &prices, &network, &Options::default()).unwrap());
     let alone = price(&network, Send, 1, &[8, 0]).time.as_micros_f64();
-    let share = 1e6 / (50e9 * 0.99) * 1e6 / alone;
+    let share = 1e6 / 50e9 * 1e6 / alone;
     close(done[0], alone * (3.0 * share).max(1.0));
     close(done[8], done[0]);
 }
@@ -174,7 +174,7 @@ proptest! {
         // An adapter needs its time for the bytes of the two pairs on it, which is when the later of them is done.
         for adapter in 0..2 {
             let done = with[2 * adapter].max(with[2 * adapter + 1]);
-            prop_assert!(done * 1e-6 >= carried[adapter] / (12.5e9 * 0.99) * (1.0 - 1e-6), "{done} on {adapter}");
+            prop_assert!(done * 1e-6 >= carried[adapter] / 12.5e9 * (1.0 - 1e-6), "{done} on {adapter}");
         }
     }
 
@@ -218,6 +218,6 @@ fn an_oversubscribed_core_is_shared_by_all_rails() {
     close(run(1), alone);
     close(run(2), alone);
     // A node's way into the core carries a quarter of its eight adapters.
-    let carried = 400e6 * 2.0 * 7.0 / 8.0 / (8.0 * 50e9 * 0.99 / 4.0) * 1e6;
+    let carried = 400e6 * 2.0 * 7.0 / 8.0 / (8.0 * 50e9 / 4.0) * 1e6;
     close(run(8), 8.0 * carried);
 }

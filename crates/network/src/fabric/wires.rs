@@ -44,9 +44,9 @@ impl Wire {
 
 /// What links carry at most of their nominal rate when several transfers keep them full: protocol and packet headers.
 /// NVLink: `p2pBandwidthLatencyTest` prints 390 to 400 of 450 GB/s on H100. Adapters: rings over ten nodes of H100 reach
-/// 0.99 of 400 Gbit/s (`constants/fitted.toml`). PCIe: `bandwidthTest` prints 55 of 63 GB/s.
+/// all of 400 Gbit/s (`constants/fitted.toml`). PCIe: `bandwidthTest` prints 55 of 63 GB/s.
 const NVLINK: f64 = 0.87;
-const ADAPTER: f64 = 0.99;
+const ADAPTER: f64 = 1.0;
 const PCIE: f64 = 0.87;
 
 impl Fabric {
