@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use trompe_session::{HostChoice, RankChoice, StepChoice};
+use trompe_session::{HostChoice, JitterChoice, RankChoice, StepChoice, StragglerChoice};
 
 /// Predicts what a deep-learning training job will do on a GPU cluster, without any GPU.
 #[derive(Debug, Parser)]
@@ -79,15 +79,40 @@ pub(crate) struct RunArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ModelArguments {
     /// How the host program's time passes: measured (recorded on this machine), scale=F (recorded, times F), fixed=T
-    /// (T for each launch, as in fixed=44us), or off.
+    /// (T for each launch, as in fixed=44us), the name of a host (its sheet's single-thread speed against this machine's)
+    /// or its .toml file, or off.
     #[arg(long, value_name = "MODEL", default_value = "measured")]
     pub(crate) host: HostChoice,
+    /// Whether what runs at once on a device slows each other: kernels, collectives and copies share multiprocessors and
+    /// bandwidth.
+    #[arg(long, value_name = "SWITCH", default_value = "on")]
+    pub(crate) contention: Switch,
+    /// How much times vary by chance: on, off, or spreads as in kernel=0.02,host=0.1,link=0.03.
+    #[arg(long, value_name = "SPREADS", default_value = "off")]
+    pub(crate) jitter: JitterChoice,
+    /// A rank or node that is slow, with the speeds of its parts as in rank=37,gpu=0.8 or node=4,nic=0.5, or a .toml file;
+    /// may be given several times.
+    #[arg(long = "straggler", value_name = "SPEC")]
+    pub(crate) stragglers: Vec<StragglerChoice>,
+    /// Seed of chance.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Replay so many times with other seeds, for the distribution of the step time.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) repeat: u32,
     /// Samples that one step processes on one rank, when the trace does not show it.
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) samples_per_step: Option<f64>,
     /// Tokens that one step processes on one rank, when the trace does not show it.
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) tokens_per_step: Option<f64>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
 }
 
 /// What to do when the output folder exists.
@@ -105,6 +130,7 @@ const SIMULATE_EXAMPLES: &str = "\
 Examples:
   trompe simulate trompe-out --cluster a100-80
   trompe simulate trompe-out --host off
+  trompe simulate trompe-out --straggler rank=37,gpu=0.8 --jitter on --repeat 20
   trompe simulate trompe-out --cluster b200 --out b200";
 
 #[derive(Debug, Args)]

@@ -14,7 +14,7 @@ use std::path::Path;
 use trompe_session::output::{Existing, Layout};
 use trompe_session::{Choices, Prediction};
 
-use crate::arguments::{ExistingArguments, ModelArguments};
+use crate::arguments::{ExistingArguments, ModelArguments, Switch};
 use crate::terminal;
 
 impl From<ExistingArguments> for Existing {
@@ -30,9 +30,14 @@ impl From<ExistingArguments> for Existing {
 impl From<&ModelArguments> for Choices {
     fn from(arguments: &ModelArguments) -> Self {
         Self {
-            host: arguments.host,
+            host: arguments.host.clone(),
             samples_per_step: arguments.samples_per_step,
             tokens_per_step: arguments.tokens_per_step,
+            contention: arguments.contention == Switch::On,
+            jitter: arguments.jitter,
+            stragglers: arguments.stragglers.clone(),
+            seed: arguments.seed,
+            repeat: arguments.repeat,
             ..Self::default()
         }
     }

@@ -19,6 +19,9 @@ pub struct HostSheet {
     pub cores_per_socket: u32,
     /// Highest single-core clock.
     pub boost_clock: Hertz,
+    /// Speed of one thread against the `generic` host's: the boost clock times instructions per cycle, or a measurement.
+    #[serde(default = "one")]
+    pub single_thread: f64,
     /// Main memory.
     pub memory: Bytes,
     /// Bandwidth of main memory, all sockets together.
@@ -27,6 +30,27 @@ pub struct HostSheet {
     pub pageable_copy_bandwidth: BytesPerSecond,
     /// Host time of each kind of call into the CUDA runtime.
     pub api: ApiCosts,
+}
+
+/// For sheets that say nothing.
+const fn one() -> f64 {
+    1.0
+}
+
+impl HostSheet {
+    /// Whether `processor`, as an operating system names it, is this host's.
+    #[must_use]
+    pub fn has_processor(&self, processor: &str) -> bool {
+        let words = |text: &str| -> Vec<String> {
+            let plain = text.to_ascii_lowercase().replace("(r)", " ").replace("(tm)", " ");
+            plain.split_whitespace().map(str::to_owned).collect()
+        };
+        let found = words(processor);
+        let own = words(&self.processor);
+        !own.is_empty()
+            && self.processor.contains(|c: char| c.is_ascii_digit())
+            && own.iter().all(|word| found.contains(word))
+    }
 }
 
 /// Host time of one call into the CUDA runtime on real hardware, without a profiler.

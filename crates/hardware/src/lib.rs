@@ -28,4 +28,4 @@ pub use node::{ClusterSheet, NetworkKind, NodeSheet, Topology};
 pub use unit::{BytesPerSecond, FlopsPerSecond, Hertz, Watts};
 
 #[cfg(feature = "loader")]
-pub use loader::{Catalogue, Cited, HardwareError, Provenance, resolve};
+pub use loader::{Catalogue, Cited, HardwareError, Provenance, resolve, resolve_host};

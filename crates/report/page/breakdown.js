@@ -61,13 +61,20 @@ function communication() {
     "Per step, on the rank where it takes longest; rows may overlap in time.",
     table(
       [
-        { head: "Group", cell: (row) => row.group },
+        {
+          head: "Group",
+          cell: (row) => [
+            row.kind && row.kind !== "other" && h("b", null, GROUP_KINDS[row.kind] + " "),
+            row.group,
+          ],
+        },
         { head: "Operation", cell: (row) => row.operation },
         { head: "Ranks", right: true, cell: (row) => count(row.ranks) },
         { head: "Calls", right: true, cell: (row) => count(row.count) },
         { head: "Size", right: true, cell: (row) => bytes(row.bytes) },
         { head: "Time", right: true, cell: (row) => seconds(row.seconds) },
         { head: "Exposed", right: true, cell: (row) => seconds(row.exposed_seconds) },
+        { head: "Bubble", right: true, wide: true, cell: (row) => seconds(row.bubble_seconds ?? 0) },
       ],
       groups,
     ),

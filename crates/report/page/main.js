@@ -6,8 +6,10 @@ const timeline = JSON.parse(document.getElementById("timeline-data").textContent
 const sections = [
   notes(),
   breakdown(),
+  criticalPath(),
   memory(),
   timelineSection(),
+  ranks(),
   communication(),
   kernels(),
   steps(),
@@ -17,8 +19,10 @@ const sections = [
 const short = {
   notes: "Notes",
   time: "Time",
+  path: "What to fix",
   memory: "Memory",
   timeline: "Timeline",
+  ranks: "Ranks",
   communication: "Communication",
   kernels: "Kernels",
   steps: "Steps",

@@ -40,6 +40,7 @@ function trust() {
   const modes = {
     measured: "recorded gaps between calls, less the emulator's own cost, plus the cost of the real calls",
     scale: `the same, times ${host.scale}`,
+    named: `the same, times ${+host.scale.toPrecision(3)}: single-thread speeds of the recording machine and of ${host.simulated_on}`,
     fixed: `${seconds((host.fixed_nanoseconds ?? 0) * 1e-9)} between calls`,
     off: "the host takes no time",
   };
@@ -52,6 +53,7 @@ function trust() {
       facts([
         ["Model", `${host.mode}: ${modes[host.mode]}`],
         ["Recorded on", host.recorded_on],
+        ["Host sheet", host.simulated_on],
         [
           "Per step",
           `${seconds(host.seconds_per_step)} over ${plural(host.calls_per_step, "device call", "device calls")}`,

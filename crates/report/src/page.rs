@@ -19,13 +19,15 @@ const STYLES: [&str; 4] = [
     include_str!("../page/parts.css"),
     include_str!("../page/narrow.css"),
 ];
-const SCRIPTS: [&str; 16] = [
+const SCRIPTS: [&str; 18] = [
     include_str!("../page/format.js"),
     include_str!("../page/dom.js"),
     include_str!("../page/chart.js"),
     include_str!("../page/kinds.js"),
     include_str!("../page/summary.js"),
     include_str!("../page/breakdown.js"),
+    include_str!("../page/path.js"),
+    include_str!("../page/ranks.js"),
     include_str!("../page/memory.js"),
     include_str!("../page/memory_chart.js"),
     include_str!("../page/kernels.js"),

@@ -2,6 +2,7 @@
 
 mod kernels;
 mod paper;
+mod path;
 mod summary;
 mod trust;
 
@@ -37,6 +38,8 @@ pub fn text(report: &Report, style: Style) -> String {
     let mut paper = Paper::new(style);
     summary::write(&mut paper, report);
     kernels::write_breakdown(&mut paper, report);
+    path::write(&mut paper, report);
+    path::write_ranks(&mut paper, report);
     kernels::write_largest(&mut paper, report);
     trust::write(&mut paper, report);
     paper.finish()

@@ -102,6 +102,19 @@ impl Report {
             amount("communication.exposed_seconds", exposed)?;
             part("communication.exposed_seconds", exposed, "communication.seconds", all)?;
         }
+        if let Some(path) = &self.critical_path {
+            for owner in &path.owners {
+                amount("critical_path.owners.seconds", owner.seconds)?;
+            }
+            sum("critical_path.owners.seconds", path.owners.iter().map(|owner| owner.seconds), path.seconds)?;
+        }
+        for rank in &self.ranks {
+            for number in [rank.seconds, rank.busy_seconds, rank.host_bound_seconds, rank.bubble_seconds] {
+                amount("ranks.seconds", number)?;
+            }
+            let parts = [rank.busy_seconds, rank.host_bound_seconds, rank.bubble_seconds];
+            sum("ranks.seconds", parts.into_iter(), rank.seconds)?;
+        }
         if let Some(flops) = &self.flops {
             amount("flops.mfu", flops.mfu)?;
             amount("flops.hfu", flops.hfu)?;

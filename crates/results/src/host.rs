@@ -10,6 +10,9 @@ pub struct HostModel {
     pub mode: HostMode,
     /// The processor of the machine that ran the emulation; `None` when its name could not be read.
     pub recorded_on: Option<String>,
+    /// The host sheet that was simulated.
+    #[serde(default)]
+    pub simulated_on: String,
     /// Factor on the recorded host time (1 when the recording machine stands for the real host).
     pub scale: f64,
     /// Fixed nanoseconds between two calls, when `mode` is `fixed`.
@@ -35,6 +38,8 @@ pub enum HostMode {
     Fixed,
     /// `measured` times a factor.
     Scale,
+    /// `measured` times the ratio of single-thread speeds of the recording machine and a named host.
+    Named,
     /// The host takes no time: the device's own limit.
     Off,
 }
@@ -47,6 +52,7 @@ impl HostMode {
             Self::Measured => "measured",
             Self::Fixed => "fixed",
             Self::Scale => "scale",
+            Self::Named => "named",
             Self::Off => "off",
         }
     }

@@ -18,9 +18,12 @@ mod job;
 mod kernels;
 mod memory;
 mod note;
+mod parallel;
+mod path;
 mod schema;
 mod step;
 mod timeline;
+mod variation;
 mod verdict;
 
 use schemars::JsonSchema;
@@ -33,12 +36,15 @@ pub use job::{Cluster, Device, Fact, Job, NamedValue, Software};
 pub use kernels::{Bound, Kernel, Kind, Method};
 pub use memory::{Charge, Memory, MemoryAxis, MemoryOwner, MemorySample, OwnerKind, RankMemory};
 pub use note::{Note, Severity};
+pub use parallel::{GroupKind, KindOfGroupTime, RankStep};
+pub use path::{CriticalPath, PathOwner, PathRank, PathSort};
 pub use schema::schema;
 pub use step::{
     Communication, DeviceUse, FlopsUse, GroupTime, KindTime, Rate, Step, StepRule, StepTime, Steps,
     Throughput,
 };
 pub use timeline::{Argument, Counter, Mark, NameId, Span, Timeline, TimelineBuilder, Track, TrackKind};
+pub use variation::{ContentionEffect, Repeats, Straggler, Variation};
 pub use verdict::{OutOfMemory, Verdict, VerdictStatus};
 
 /// The version of the report's shape. A reader of version `n` can read every report of version `n`; fields are added
@@ -74,6 +80,18 @@ pub struct Report {
     pub communication: Option<Communication>,
     /// Where the time of a step goes: every moment belongs to exactly one kind, so the seconds add up to the step time.
     pub breakdown: Vec<KindTime>,
+    /// Where the step of each simulated rank goes, by rank; of many ranks an even choice and the slowest.
+    #[serde(default)]
+    pub ranks: Vec<RankStep>,
+    /// What carries the step of the slowest rank; `None` when no complete step was seen.
+    #[serde(default)]
+    pub critical_path: Option<CriticalPath>,
+    /// What operations that run at once on a device cost each other; `None` when no complete step was seen.
+    #[serde(default)]
+    pub contention: Option<ContentionEffect>,
+    /// Chance and slow machines; `None` when none were asked for.
+    #[serde(default)]
+    pub variation: Option<Variation>,
     /// Device memory: peaks, capacity, and how it developed on each emulated rank.
     pub memory: Memory,
     /// Kernels of a step by total time, longest first.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use trompe_base::DType;
 
-use crate::Kind;
+use crate::{GroupKind, Kind};
 
 /// Predicted time of one step of the steady state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -92,6 +92,9 @@ pub struct Communication {
 pub struct GroupTime {
     /// What the group is for ("data parallel", "tensor parallel") or, when that is not known, its members.
     pub group: String,
+    /// What the group is for, deduced from what is called on it where the program does not say.
+    #[serde(default)]
+    pub kind: GroupKind,
     /// The operation ("all-reduce", "all-gather", …).
     pub operation: String,
     /// Number of ranks in the group.
@@ -104,6 +107,9 @@ pub struct GroupTime {
     pub seconds: f64,
     /// The part of `seconds` in which nothing else runs on the device.
     pub exposed_seconds: f64,
+    /// Idle seconds of the device per step while these calls wait for other ranks.
+    #[serde(default)]
+    pub bubble_seconds: f64,
 }
 
 /// The part of a step that belongs to one kind of work.

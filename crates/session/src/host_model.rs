@@ -5,10 +5,10 @@ use std::str::FromStr;
 
 use trompe_base::Duration;
 use trompe_cluster::{CallCosts, HostTime};
-use trompe_hardware::HostSheet;
+use trompe_hardware::{Catalogue, HardwareError, HostSheet, resolve_host};
 
 /// The user's choice (`--host`).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum HostChoice {
     /// The recorded gaps between calls, plus what the real calls cost.
     #[default]
@@ -17,18 +17,29 @@ pub enum HostChoice {
     Fixed(Duration),
     /// The recorded gaps times a factor, plus what the real calls cost.
     Scale(f64),
+    /// The recorded gaps times the ratio of single-thread speeds of the recording machine and the host of this sheet,
+    /// plus what calls cost on that host.
+    Named(String),
     /// The host takes no time.
     Off,
 }
 
 /// A `--host` value that makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no host model: {reason}; write `measured`, `fixed=44us`, `scale=0.6` or `off`")]
+#[error(
+    "`{text}` is no host model: {reason}; write `measured`, `fixed=44us`, `scale=0.6`, `off`, or a host: {}",
+    known_hosts()
+)]
 pub struct BadHostChoice {
     /// What was written.
     pub text: String,
     /// What is wrong with it.
     pub reason: &'static str,
+}
+
+/// The names of the built-in host sheets, for messages.
+fn known_hosts() -> String {
+    Catalogue::builtin().hosts().join(", ")
 }
 
 impl FromStr for HostChoice {
@@ -45,6 +56,9 @@ impl FromStr for HostChoice {
                 _ => Err(bad("the factor must be a number that is not negative")),
             },
             None if text == "fixed" || text == "scale" => Err(bad("its value is missing")),
+            None if Catalogue::builtin().host(text).is_ok() || text.ends_with(".toml") => {
+                Ok(Self::Named(text.to_owned()))
+            }
             _ => Err(bad("there is no such model")),
         }
     }
@@ -56,6 +70,7 @@ impl fmt::Display for HostChoice {
             Self::Measured => f.write_str("measured"),
             Self::Fixed(time) => write!(f, "fixed={}us", time.as_micros_f64()),
             Self::Scale(factor) => write!(f, "scale={factor}"),
+            Self::Named(name) => f.write_str(name),
             Self::Off => f.write_str("off"),
         }
     }
@@ -76,16 +91,50 @@ fn duration(text: &str) -> Result<Duration, &'static str> {
     }
 }
 
+/// A choice, worked out for one recording and one cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Host {
+    /// The host whose calls are charged.
+    pub sheet: HostSheet,
+    /// The same in the replay's terms.
+    pub time: HostTime,
+    /// Factor on the recorded gaps; `None` when they do not count.
+    pub factor: Option<f64>,
+    /// How the factor of a named host was found, for people.
+    pub reason: Option<String>,
+}
+
 impl HostChoice {
-    /// The same choice in the replay's terms.
-    #[must_use]
-    pub const fn host_time(self) -> HostTime {
-        match self {
-            Self::Measured => HostTime::Measured,
-            Self::Fixed(time) => HostTime::Fixed(time),
-            Self::Scale(factor) => HostTime::Scale(factor),
-            Self::Off => HostTime::Off,
-        }
+    /// Works the choice out for gaps recorded on `processor`; `own` is the host of the simulated cluster.
+    ///
+    /// # Errors
+    /// When the sheet of a named host cannot be had.
+    pub fn resolve(&self, processor: Option<&str>, own: &HostSheet) -> Result<Host, HardwareError> {
+        let host = |time, factor| Host { sheet: own.clone(), time, factor, reason: None };
+        Ok(match self {
+            Self::Measured => host(HostTime::Measured, Some(1.0)),
+            Self::Fixed(time) => host(HostTime::Fixed(*time), None),
+            Self::Scale(factor) => host(HostTime::Scale(*factor), Some(*factor)),
+            Self::Off => host(HostTime::Off, None),
+            Self::Named(name) => {
+                let sheet = resolve_host(name)?;
+                let recorded = processor.and_then(|processor| Catalogue::builtin().host_with(processor));
+                let speed = recorded.as_ref().map_or(1.0, |host| host.single_thread);
+                let factor = speed / sheet.single_thread;
+                let on = match &recorded {
+                    Some(host) => format!("`{}` ({speed})", host.name),
+                    None => format!(
+                        "{}, which no sheet knows (taken as 1)",
+                        processor.unwrap_or("an unknown processor")
+                    ),
+                };
+                let reason = format!(
+                    "single-thread speed of the recording machine {on} over that of `{}` ({})",
+                    sheet.name, sheet.single_thread
+                );
+                Host { sheet, time: HostTime::Scale(factor), factor: Some(factor), reason: Some(reason) }
+            }
+        })
     }
 }
 
@@ -131,11 +180,11 @@ pub const POOL_MEMORY: Duration = Duration::from_micros(2);
 
 /// Where [`call_costs`] come from, for the report.
 #[must_use]
-pub fn cost_source(sheet: &HostSheet, choice: HostChoice) -> String {
+pub fn cost_source(sheet: &HostSheet, choice: &HostChoice) -> String {
     match choice {
         HostChoice::Fixed(time) => format!("{time} for every launch, as given with --host"),
         HostChoice::Off => "none: the host takes no time (--host off)".to_owned(),
-        HostChoice::Measured | HostChoice::Scale(_) => format!(
+        HostChoice::Measured | HostChoice::Scale(_) | HostChoice::Named(_) => format!(
             "host sheet `{}`: {} per kernel launch, {} per library launch, {} per copy; {DRIVER_MEMORY} per driver \
              allocation, {POOL_MEMORY} per allocation from a stream-ordered pool (assumed)",
             sheet.name,
@@ -160,6 +209,8 @@ mod tests {
         check("fixed=1.5ms", HostChoice::Fixed(Duration::from_micros(1_500)));
         check("fixed=800ns", HostChoice::Fixed(Duration::from_nanos(800)));
         check("scale=0.6", HostChoice::Scale(0.6));
+        check("epyc-9654-x2", HostChoice::Named("epyc-9654-x2".into()));
+        check("mine.toml", HostChoice::Named("mine.toml".into()));
     }
 
     #[test]
@@ -169,6 +220,7 @@ mod tests {
             assert!(error.contains(expect), "{error}");
         };
         check("fast", "no such model");
+        check("fast", "epyc-7742-x2");
         check("fixed", "its value is missing");
         check("fixed=-1us", "must be a number with");
         check("fixed=1e99s", "must be a number with");
@@ -178,9 +230,26 @@ mod tests {
 
     #[test]
     fn what_is_displayed_is_read_back() {
-        for text in ["measured", "off", "fixed=44us", "fixed=0.5us", "scale=0.6"] {
+        for text in ["measured", "off", "fixed=44us", "fixed=0.5us", "scale=0.6", "xeon-8358-x2"] {
             assert_eq!(text.parse::<HostChoice>().unwrap().to_string(), text);
         }
+    }
+
+    #[test]
+    fn named_hosts_scale_by_their_single_thread_speeds() {
+        let own = trompe_hardware::resolve("h100-sxm").unwrap().node.host;
+        let choice = HostChoice::Named("xeon-8358-x2".into());
+        let check = |processor: &str, expect: f64| {
+            let host = choice.resolve(Some(processor), &own).unwrap();
+            assert!((host.factor.unwrap() - expect).abs() < 1e-9, "{host:?}");
+            assert_eq!(host.sheet.name, "xeon-8358-x2");
+        };
+        check("Intel(R) Xeon(R) Platinum 8358 CPU @ 2.60GHz", 1.0);
+        check("AMD EPYC 9654 96-Core Processor", 1.46 / 1.18);
+        check("Some Processor", 1.0 / 1.18);
+        let host = HostChoice::Named("none.toml".into()).resolve(None, &own);
+        assert!(host.is_err());
+        assert_eq!(HostChoice::Measured.resolve(None, &own).unwrap().sheet, own);
     }
 
     #[test]
@@ -188,7 +257,7 @@ mod tests {
         let sheet = trompe_hardware::resolve("h100-sxm").unwrap().node.host;
         let costs = call_costs(&sheet);
         assert!(costs.pool * 50 < costs.memory, "{costs:?}");
-        let source = cost_source(&sheet, HostChoice::Measured);
+        let source = cost_source(&sheet, &HostChoice::Measured);
         assert!(source.contains("2.00 us per allocation from a stream-ordered pool (assumed)"), "{source}");
     }
 }

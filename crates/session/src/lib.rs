@@ -38,6 +38,7 @@ pub mod run;
 mod run_facts;
 pub mod simulate;
 pub mod traces;
+pub mod variation;
 pub mod world;
 pub mod zygote;
 
@@ -47,4 +48,5 @@ pub use host_model::HostChoice;
 pub use predict::{Choices, Prediction, predict};
 pub use progress::{Progress, Silent, Stage};
 pub use run_facts::RunFacts;
+pub use variation::{JitterChoice, StragglerChoice};
 pub use world::{BadRankChoice, RankChoice};

@@ -8,26 +8,30 @@ mod interval;
 mod kernels;
 mod memory;
 mod notes;
+mod path;
 mod place;
 mod pricing;
+mod ranks;
 mod software;
 mod steps;
+mod varied;
 mod verdict;
 
 use trompe_base::Duration;
-use trompe_cluster::{Network, Options, Outcome};
+use trompe_cluster::{Contention, Network, Options, Outcome, Replay, Variation};
 use trompe_estimate::{KernelEstimator, Physics, WithPrograms};
 use trompe_hardware::ClusterSheet;
 use trompe_results::{HostMode, HostModel, Job, Report, SCHEMA_VERSION, Timeline};
 use trompe_trace::job::{JobTrace, RankTemplate, StepSource};
 
 use crate::SessionError;
-use crate::host_model::{self, HostChoice};
+use crate::host_model::{self, Host, HostChoice};
 use crate::npu;
 use crate::run_facts::RunFacts;
+use crate::variation::{JitterChoice, StragglerChoice, stragglers};
 
 /// How a trace is simulated.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Choices {
     /// How the host's time passes.
     pub host: HostChoice,
@@ -37,11 +41,31 @@ pub struct Choices {
     pub tokens_per_step: Option<f64>,
     /// Used steps that the timeline shows.
     pub timeline_steps: usize,
+    /// Whether operations that run at once on a device slow each other.
+    pub contention: bool,
+    /// How much times vary by chance.
+    pub jitter: JitterChoice,
+    /// Ranks whose machines are slow.
+    pub stragglers: Vec<StragglerChoice>,
+    /// The first seed of chance.
+    pub seed: u64,
+    /// How often a job with chance in it is replayed.
+    pub repeat: u32,
 }
 
 impl Default for Choices {
     fn default() -> Self {
-        Self { host: HostChoice::Measured, samples_per_step: None, tokens_per_step: None, timeline_steps: 1 }
+        Self {
+            host: HostChoice::Measured,
+            samples_per_step: None,
+            tokens_per_step: None,
+            timeline_steps: 1,
+            contention: true,
+            jitter: JitterChoice::default(),
+            stragglers: Vec::new(),
+            seed: 0,
+            repeat: 1,
+        }
     }
 }
 
@@ -60,6 +84,9 @@ const LAUNCH_LATENCY: Duration = Duration::from_micros(2);
 
 /// From the end of the awaited work to the return of a synchronising call that spins: assumed.
 const WAKE_LATENCY: Duration = Duration::from_micros(3);
+
+/// Events of all templates up to which each host's times are kept.
+const WATCHED: usize = 5_000_000;
 
 /// Simulates `job` on `cluster`.
 ///
@@ -96,18 +123,29 @@ pub fn predict(
         software: software::software(&job.facts, &run),
         ..Report::default()
     };
-    let mut timeline = Timeline::default();
+    let (mut timeline, mut host) = (Timeline::default(), None);
     if job.templates.iter().any(|template| !template.events.is_empty()) {
         let estimator = WithPrograms { programs: npu::of_job(job, cluster)?, others: Physics::new() };
-        let simulation = Simulation::new(job, cluster, choices, &estimator);
-        let outcome = simulation.run(&simulation.options)?;
+        let mut simulation = Simulation::new(job, cluster, choices, &run, &estimator)?;
+        if simulation.options.variation.tells_ranks_apart() {
+            report.variation = Some(varied::repeat(&mut simulation)?);
+        }
+        let replay = simulation.compile(&simulation.options)?;
+        let outcome = simulation.replayed(&replay)?;
         simulation.fill(&mut report, &outcome, &run)?;
+        memory::over_time(&mut report.memory, job, &outcome);
+        if simulation.has_steps(&outcome) {
+            report.ranks = ranks::ranks(job, &simulation.kinds, &outcome);
+            report.critical_path = path::critical_path(job, &simulation.kinds, &outcome, &replay)?;
+            report.contention = Some(varied::contention(&simulation, &outcome)?);
+        }
         if let Some(flops) = &simulation.flops_of(&outcome) {
             report.flops = flops::usage(flops, simulation.step_seconds(&outcome), device, &provenance);
         }
+        host = Some(simulation.host.clone());
         timeline = outcome.timeline;
     }
-    notes::write(&mut report, job, &run, choices);
+    notes::write(&mut report, job, &run, (choices, host.as_ref()));
     report.check().map_err(|error| SessionError::Simulation { reason: error.to_string() })?;
     Ok(Prediction { report, timeline })
 }
@@ -121,6 +159,8 @@ pub(crate) struct Simulation<'a> {
     prices: trompe_cluster::Prices,
     collectives: Network,
     options: Options,
+    host: Host,
+    kinds: ranks::Kinds,
 }
 
 impl<'a> Simulation<'a> {
@@ -128,26 +168,51 @@ impl<'a> Simulation<'a> {
         job: &'a JobTrace,
         cluster: &'a ClusterSheet,
         choices: &'a Choices,
+        run: &RunFacts,
         estimator: &dyn KernelEstimator,
-    ) -> Self {
+    ) -> Result<Self, SessionError> {
         let priced = pricing::price(job, cluster.device(), estimator);
         let prices = pricing::prices(&priced);
-        let warmup = job.templates.first().map_or(0, |template| template.steps.warmup);
+        let steps = job.templates.first().map(|template| &template.steps);
+        let warmup = steps.map_or(0, |steps| steps.warmup);
+        let used = steps.map_or(0, |steps| steps.count().saturating_sub(warmup));
+        let host = choices.host.resolve(run.processor.as_deref(), &cluster.node.host)?;
+        let variation = Variation {
+            seed: choices.seed,
+            jitter: choices.jitter.0,
+            stragglers: stragglers(&choices.stragglers, cluster, job.ranks.len())?,
+        };
+        let events: usize = job.templates.iter().map(|template| template.events.len()).sum();
         let options = Options {
-            host: choices.host.host_time(),
-            calls: host_model::call_costs(&cluster.node.host),
+            host: host.time,
+            calls: host_model::call_costs(&host.sheet),
             launch_latency: LAUNCH_LATENCY,
             wake_latency: WAKE_LATENCY,
             timeline: Some((warmup, choices.timeline_steps)),
+            contention: choices.contention.then(|| Contention::of(cluster.device())),
+            // A step from the middle of those that count.
+            path: (used > 0).then_some(warmup + used / 2),
+            host_times: events < WATCHED,
+            variation,
             ..Options::default()
         };
-        let collectives = Network::of_cluster(cluster);
-        Self { job, cluster, choices, priced, prices, collectives, options }
+        let (collectives, kinds) = (Network::of_cluster(cluster), trompe_cluster::group_kinds(job));
+        Ok(Self { job, cluster, choices, priced, prices, collectives, options, host, kinds })
     }
 
-    fn run(&self, options: &Options) -> Result<Outcome, SessionError> {
-        trompe_cluster::simulate(self.job, &self.prices, &self.collectives, options)
+    fn compile<'b>(&'b self, options: &'b Options) -> Result<Replay<'b>, SessionError> {
+        Replay::new(self.job, &self.prices, &self.collectives, options)
             .map_err(|error| SessionError::Simulation { reason: error.to_string() })
+    }
+
+    fn replayed(&self, replay: &Replay<'_>) -> Result<Outcome, SessionError> {
+        replay.run().map_err(|error| SessionError::Simulation { reason: error.to_string() })
+    }
+
+    /// Replays under other options, for the step time alone.
+    fn run(&self, options: &Options) -> Result<Outcome, SessionError> {
+        let options = Options { timeline: None, path: None, host_times: false, ..options.clone() };
+        self.replayed(&self.compile(&options)?)
     }
 
     /// The template of the slowest rank.
@@ -195,17 +260,18 @@ impl<'a> Simulation<'a> {
             report.step_time = Some(interval::step_time(self, outcome)?);
             report.breakdown = mean.breakdown();
             report.device_use = Some(mean.device_use());
-            report.communication = Some(steps::communication(self.job, outcome));
+            report.communication = Some(steps::communication(self.job, &self.kinds, outcome));
             report.throughput = steps::throughput(self.job, template, run, mean.seconds());
         }
         Ok(())
     }
 
     fn host(&self, run: &RunFacts, seconds: f64, template: &RankTemplate, used: usize) -> HostModel {
-        let (mode, scale, fixed) = match self.choices.host {
+        let (mode, scale, fixed) = match &self.choices.host {
             HostChoice::Measured => (HostMode::Measured, 1.0, None),
             HostChoice::Fixed(time) => (HostMode::Fixed, 1.0, Some(time.as_secs_f64() * 1e9)),
-            HostChoice::Scale(factor) => (HostMode::Scale, factor, None),
+            HostChoice::Scale(factor) => (HostMode::Scale, *factor, None),
+            HostChoice::Named(_) => (HostMode::Named, self.host.factor.unwrap_or(1.0), None),
             HostChoice::Off => (HostMode::Off, 0.0, None),
         };
         let boundaries = &template.steps.boundaries;
@@ -216,11 +282,12 @@ impl<'a> Simulation<'a> {
         HostModel {
             mode,
             recorded_on: run.processor.clone(),
+            simulated_on: self.host.sheet.name.clone(),
             scale,
             fixed_nanoseconds: fixed,
             seconds_per_step: seconds,
             calls_per_step: events as f64 / used.max(1) as f64,
-            call_cost_source: host_model::cost_source(&self.cluster.node.host, self.choices.host),
+            call_cost_source: host_model::cost_source(&self.host.sheet, &self.choices.host),
             emulator_nanoseconds_per_call: self
                 .job
                 .facts

@@ -302,7 +302,7 @@ fn note(advice: &Advice) -> Note {
 fn busy(load: Option<f64>, request: &Request) -> Option<Note> {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let load = load.filter(|load| *load > 1.25 * processors as f64)?;
-    matches!(request.choices.host, HostChoice::Measured | HostChoice::Scale(_)).then(|| Note {
+    matches!(request.choices.host, HostChoice::Measured | HostChoice::Scale(_) | HostChoice::Named(_)).then(|| Note {
         severity: Severity::Warning,
         code: "busy-machine".to_owned(),
         text: format!(

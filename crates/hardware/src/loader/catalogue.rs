@@ -93,7 +93,19 @@ impl Catalogue {
     /// # Errors
     /// When there is none, or its sheet is not complete.
     pub fn host(&self, name: &str) -> Result<HostSheet, HardwareError> {
-        self.finish(&self.find(name)?, Kind::Host)
+        self.host_of(&self.find(name)?)
+    }
+
+    /// The host that recorded times on `processor`, as an operating system names it.
+    #[must_use]
+    pub fn host_with(&self, processor: &str) -> Option<HostSheet> {
+        let hosts = self.hosts().into_iter().filter_map(|name| self.host(name).ok());
+        hosts.into_iter().find(|host| host.has_processor(processor))
+    }
+
+    /// The host that a sheet describes.
+    pub(crate) fn host_of(&self, sheet: &Sheet) -> Result<HostSheet, HardwareError> {
+        self.finish(sheet, Kind::Host)
     }
 
     /// Where each number of the sheet `name` comes from.

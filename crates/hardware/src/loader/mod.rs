@@ -15,7 +15,7 @@ pub use catalogue::Catalogue;
 pub use cited::{Cited, Provenance};
 pub use error::HardwareError;
 
-use crate::ClusterSheet;
+use crate::{ClusterSheet, HostSheet};
 
 /// The cluster that `spec` names.
 ///
@@ -41,6 +41,18 @@ pub fn resolve(spec: &str) -> Result<ClusterSheet, HardwareError> {
         catalogue.find(name)?
     };
     catalogue.cluster(found, counts, spec)
+}
+
+/// The host that `spec` names: a built-in sheet, or a `.toml` file.
+///
+/// # Errors
+/// An unknown name, an unreadable or incomplete file.
+pub fn resolve_host(spec: &str) -> Result<HostSheet, HardwareError> {
+    let catalogue = Catalogue::builtin();
+    if Path::new(spec).extension().is_some_and(|e| e.eq_ignore_ascii_case("toml")) {
+        return catalogue.host_of(&catalogue.read_file(Path::new(spec))?);
+    }
+    catalogue.host(spec)
 }
 
 /// The counts after the colon of a specification.

@@ -150,6 +150,7 @@ const HOST: &[(&str, Dimension)] = &[
     ("sockets", D::Count),
     ("cores_per_socket", D::Count),
     ("boost_clock", D::Hertz),
+    ("single_thread", D::Ratio),
     ("memory", D::Bytes),
     ("memory_bandwidth", D::BytesPerSecond),
     ("pageable_copy_bandwidth", D::BytesPerSecond),

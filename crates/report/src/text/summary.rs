@@ -73,6 +73,7 @@ fn write_time(paper: &mut Paper, report: &Report) {
         let (all, exposed) = (seconds(communication.seconds, 3), seconds(communication.exposed_seconds, 3));
         paper.fact("communication", &format!("{all} a step, {exposed} of it exposed"));
     }
+    write_varied(paper, report);
     let steps = &report.steps;
     let fact = if steps.rule == StepRule::WholeRun {
         "none found: the whole run counts as one".to_owned()
@@ -81,6 +82,44 @@ fn write_time(paper: &mut Paper, report: &Report) {
         format!("{seen} seen, {warm_up} left out as warm-up, {used} used; found by {}", steps.found_by)
     };
     paper.fact("steps", &fact);
+}
+
+/// What contention, chance and slow machines make of the step.
+fn write_varied(paper: &mut Paper, report: &Report) {
+    if let Some(effect) = &report.contention {
+        let (with, without) = (seconds(effect.with_seconds, 4), seconds(effect.without_seconds, 4));
+        let change = effect.with_seconds / effect.without_seconds.max(f64::MIN_POSITIVE) - 1.0;
+        if !effect.on {
+            paper.fact("contention", &format!("off; with it a step takes {with}"));
+        } else if change.abs() >= 5e-4 {
+            paper
+                .fact("contention", &format!("costs {} of the step ({without} without it)", percent(change)));
+        }
+    }
+    let Some(variation) = &report.variation else { return };
+    let repeats = &variation.repeats;
+    let plain = seconds(variation.plain_seconds, 4);
+    let fact = if repeats.count > 1 {
+        format!(
+            "median {} of {} repetitions, {} to {} in eight of ten; {plain} without chance and stragglers",
+            seconds(repeats.median, 4),
+            repeats.count,
+            seconds(repeats.low, 4),
+            seconds(repeats.high, 4)
+        )
+    } else {
+        format!("{plain} without chance and stragglers")
+    };
+    paper.fact("variation", &fact);
+    for slow in variation.stragglers.iter().take(4) {
+        let parts = [("device", slow.gpu), ("host", slow.host), ("adapter", slow.nic)];
+        let parts = parts.iter().filter(|(_, speed)| *speed != 1.0);
+        let parts: Vec<_> = parts.map(|(part, speed)| format!("{part} at {}", percent(*speed))).collect();
+        paper.fact("", &format!("rank {}: {}", slow.rank, parts.join(", ")));
+    }
+    if variation.stragglers.len() > 4 {
+        paper.fact("", &format!("and {} more slow ranks", variation.stragglers.len() - 4));
+    }
 }
 
 fn write_memory(paper: &mut Paper, report: &Report) {

@@ -60,6 +60,11 @@ fn write_host(paper: &mut Paper, report: &Report) {
             format!("fixed at {} a call: {time} a step", seconds(gap, 3))
         }
         HostMode::Measured => format!("measured on {machine}: {time} a step"),
+        HostMode::Named => format!(
+            "as `{}` would take: measured on {machine}, times {}: {time} a step",
+            host.simulated_on,
+            significant(host.scale, 3)
+        ),
         HostMode::Scale => {
             format!("measured on {machine}, times {}: {time} a step", significant(host.scale, 3))
         }

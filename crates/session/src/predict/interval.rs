@@ -13,7 +13,6 @@ use trompe_results::StepTime;
 
 use super::Simulation;
 use crate::SessionError;
-use crate::host_model::HostChoice;
 
 /// How much faster and slower the host of the real cluster may be than the one that recorded: assumed, as server
 /// processors of neighbouring generations differ by about a third in the speed of one thread.
@@ -34,11 +33,7 @@ pub(super) fn step_time(simulation: &Simulation<'_>, outcome: &Outcome) -> Resul
     let device_low = (seconds - replay(Bound::Low, host)?).max(0.0) * narrow_low;
     let device_high = (replay(Bound::High, host)? - seconds).max(0.0) * narrow_high;
     let (mut host_low, mut host_high) = (0.0, 0.0);
-    let factor = match simulation.choices.host {
-        HostChoice::Measured => Some(1.0),
-        HostChoice::Scale(factor) => Some(factor),
-        HostChoice::Fixed(_) | HostChoice::Off => None,
-    };
+    let factor = simulation.host.factor;
     if let Some(factor) = factor {
         host_low = (seconds - replay(Bound::Expected, HostTime::Scale(factor * HOST_FACTORS.0))?).max(0.0);
         host_high = (replay(Bound::Expected, HostTime::Scale(factor * HOST_FACTORS.1))? - seconds).max(0.0);

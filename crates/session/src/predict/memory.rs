@@ -4,6 +4,7 @@
 //! context, is exchanged for the simulated device's when that is another one than the job saw.
 
 use trompe_base::Bytes;
+use trompe_cluster::{Outcome, RankOutcome};
 use trompe_hardware::{DeviceSheet, Provenance};
 use trompe_results::{Charge, Memory, MemoryAxis, MemoryOwner, MemorySample, OwnerKind, RankMemory};
 use trompe_trace::job::{JobTrace, RankTemplate};
@@ -39,6 +40,31 @@ pub(super) fn memory(
         capacity_source: place::source(provenance, "memory.total"),
         fullest_rank: fullest.map_or(0, |rank| rank.rank),
         ranks,
+    }
+}
+
+/// Puts memory on the axis of simulated time, where it is known when the host came to each event. Ranks that were not
+/// replayed themselves take the times of one that follows the same template.
+pub(super) fn over_time(memory: &mut Memory, job: &JobTrace, outcome: &Outcome) {
+    for rank in &mut memory.ranks {
+        let template = job.ranks.get(rank.rank as usize).map(|instance| instance.template);
+        let same =
+            |found: &&RankOutcome| job.ranks.get(found.rank.index()).map(|other| other.template) == template;
+        let own = outcome.ranks.iter().find(|found| found.rank.0 == rank.rank);
+        let Some(times) = own.or_else(|| outcome.ranks.iter().find(same)).map(|found| &found.host_times)
+        else {
+            continue;
+        };
+        let Some(&last) = times.last() else { continue };
+        let time = |event: f64| times.get(event as usize).copied().unwrap_or(last) as f64 * 1e-12;
+        for sample in &mut rank.samples {
+            sample.at = time(sample.at);
+        }
+        for start in &mut rank.step_starts {
+            *start = time(*start);
+        }
+        rank.peak_at = rank.peak_at.map(time);
+        rank.axis = MemoryAxis::SimulatedSeconds;
     }
 }
 

@@ -4,11 +4,16 @@ use trompe_results::{Note, Report, Severity, StepRule};
 use trompe_trace::job::{self, JobTrace};
 
 use super::Choices;
-use crate::host_model::HostChoice;
+use crate::host_model::{Host, HostChoice};
 use crate::run_facts::RunFacts;
 
 /// Writes the notes, most severe first.
-pub(super) fn write(report: &mut Report, job: &JobTrace, run: &RunFacts, choices: &Choices) {
+pub(super) fn write(
+    report: &mut Report,
+    job: &JobTrace,
+    run: &RunFacts,
+    (choices, modelled): (&Choices, Option<&Host>),
+) {
     let mut notes: Vec<Note> = job.notes.iter().map(of_trace).collect();
     notes.extend(run.notes.iter().cloned());
     notes.extend(other_device(report, run));
@@ -16,6 +21,7 @@ pub(super) fn write(report: &mut Report, job: &JobTrace, run: &RunFacts, choices
     notes.extend(fallback(report));
     notes.extend(survived(job, report));
     notes.extend(host(report, choices));
+    notes.extend(named_host(modelled));
     notes.extend(npu(report, job));
     // The sort is stable: within a severity the order above stays.
     notes.sort_by_key(|note| note.severity);
@@ -125,6 +131,14 @@ fn npu(report: &Report, job: &JobTrace) -> Vec<Note> {
     notes
 }
 
+/// How a named host's factor was found.
+fn named_host(host: Option<&Host>) -> Option<Note> {
+    let host = host?;
+    let (factor, reason) = (host.factor?, host.reason.as_ref()?);
+    let text = format!("Recorded host times are taken {factor:.2} times: {reason}.");
+    Some(note(Severity::Info, "named-host", text, None))
+}
+
 fn host(report: &Report, choices: &Choices) -> Option<Note> {
     if choices.host != HostChoice::Measured || report.step_time.is_none() {
         return None;
@@ -140,6 +154,6 @@ fn host(report: &Report, choices: &Choices) -> Option<Note> {
              for the host).",
             share * 100.0
         ),
-        Some("pass `--host scale=FACTOR` when you know how this machine compares".to_owned()),
+        Some("pass `--host NAME` with the real host's sheet (or `--host scale=FACTOR` when you know how they compare)".to_owned()),
     ))
 }

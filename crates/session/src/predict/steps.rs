@@ -7,6 +7,7 @@ use trompe_results::{
 use trompe_trace::job::{Communicator, JobTrace, RankTemplate, StepSource};
 use trompe_trace::record::CollectiveKind;
 
+use super::ranks::{self, Kinds};
 use crate::run_facts::RunFacts;
 
 /// The table of steps of the slowest rank.
@@ -114,7 +115,7 @@ fn share(part: f64, whole: f64) -> f64 {
 }
 
 /// Communication on the rank where it is longest.
-pub(super) fn communication(job: &JobTrace, outcome: &Outcome) -> Communication {
+pub(super) fn communication(job: &JobTrace, kinds: &Kinds, outcome: &Outcome) -> Communication {
     let longest = outcome.ranks.iter().rev().max_by_key(|rank| rank.used.communication);
     let Some(rank) = longest else { return Communication::default() };
     let count = rank.used_count.max(1) as f64;
@@ -122,12 +123,14 @@ pub(super) fn communication(job: &JobTrace, outcome: &Outcome) -> Communication 
         let communicator = job.communicators.get(group.communicator);
         GroupTime {
             group: communicator.map_or_else(|| format!("group {}", group.communicator), name),
+            kind: ranks::kind_of(job, kinds, rank.rank.index(), group.communicator),
             operation: operation(group.kind).to_owned(),
             ranks: communicator.map_or(0, |communicator| communicator.members.len() as u32),
             count: (group.calls as f64 / count).round() as u64,
             bytes: (group.bytes.as_f64() / count).round() as u64,
             seconds: group.time.as_secs_f64() / count,
             exposed_seconds: group.exposed.as_secs_f64() / count,
+            bubble_seconds: group.bubble.as_secs_f64() / count,
         }
     });
     Communication {
@@ -146,7 +149,8 @@ fn name(communicator: &Communicator) -> String {
     }
 }
 
-const fn operation(kind: CollectiveKind) -> &'static str {
+/// The name of a collective for people.
+pub(super) const fn operation(kind: CollectiveKind) -> &'static str {
     match kind {
         CollectiveKind::AllReduce => "all-reduce",
         CollectiveKind::AllGather => "all-gather",
