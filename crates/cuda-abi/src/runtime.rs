@@ -1,10 +1,10 @@
-//! Types and numbers of the CUDA runtime (`libcudart.so.13`).
+//! Types and numbers of the CUDA runtime (`libcudart.so.13`, and `.12` where it differs).
 
 mod error;
 mod property;
 
 pub use error::RuntimeError;
-pub use property::{DeviceProperties, FunctionAttributes, PointerAttributes};
+pub use property::{DeviceProperties, DeviceProperties12, FunctionAttributes, PointerAttributes};
 
 use crate::pointer::Plain;
 

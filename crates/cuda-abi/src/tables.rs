@@ -118,6 +118,7 @@ libraries! {
     cufile: "libcufile.so.0", None;
     nvshmem: "libnvshmem_host.so.3", Some("NVSHMEM");
     nvml: "libnvidia-ml.so.1", None;
+    nvtx: "libnvToolsExt.so.1", Some("libnvToolsExt.so.1");
 }
 
 /// Files that a program may need beside [`LIBRARIES`], without functions of their own: the parts into which cuDNN 9 is
@@ -132,6 +133,18 @@ pub const COMPANIONS: &[Library] = &[
     companion("cudnn_graph", "libcudnn_graph.so.9"),
     companion("cudnn_heuristic", "libcudnn_heuristic.so.9"),
     companion("cudnn_ops", "libcudnn_ops.so.9"),
+];
+
+/// The names that libraries have in CUDA 12, where they differ: the same functions stand behind both. Named after the
+/// library with `_12` added.
+pub const OF_CUDA_12: &[Library] = &[
+    companion("cudart_12", "libcudart.so.12"),
+    companion("cublas_12", "libcublas.so.12"),
+    companion("cublaslt_12", "libcublasLt.so.12"),
+    companion("cufft_12", "libcufft.so.11"),
+    companion("cusolver_12", "libcusolver.so.11"),
+    companion("nvrtc_12", "libnvrtc.so.12"),
+    companion("cupti_12", "libcupti.so.12"),
 ];
 
 const fn companion(name: &'static str, soname: &'static str) -> Library {

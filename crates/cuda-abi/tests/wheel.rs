@@ -1,15 +1,21 @@
 //! Every CUDA symbol that a PyTorch wheel leaves undefined has a row, in the library with the right version node.
 //!
-//! The list of the pinned wheel is kept beside this file. Where the project's virtual environment holds PyTorch, what
+//! The lists of the tested wheels are kept beside this file. Where the project's virtual environment holds PyTorch, what
 //! `nm` says of it is checked as well, so a new wheel that needs more fails here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use trompe_cuda_abi::tables::LIBRARIES;
+use trompe_cuda_abi::tables::{LIBRARIES, OF_CUDA_12};
 
-const KEPT: &str = include_str!("symbols/torch-2.15.0-cu132.txt");
+/// The wheels that are tested: their lists and how many symbols each has.
+const KEPT: [(&str, usize); 4] = [
+    (include_str!("symbols/torch-2.15.0-cu132.txt"), 769),
+    (include_str!("symbols/torch-2.9.1-cu128.txt"), 727),
+    (include_str!("symbols/torch-2.6.0-cu124.txt"), 700),
+    (include_str!("symbols/torch-2.4.1-cu121.txt"), 696),
+];
 
 /// Beginnings of names that belong to CUDA's libraries.
 const PREFIXES: [&str; 16] = [
@@ -25,25 +31,32 @@ fn is_cuda(symbol: &str) -> bool {
 
 /// Lines `symbol` or `symbol@node` that no row answers.
 fn missing<'a>(wanted: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let rows: BTreeMap<&str, Option<&str>> = LIBRARIES
+    let rows: BTreeMap<&str, [Option<&str>; 2]> = LIBRARIES
         .iter()
-        .flat_map(|library| library.rows.iter().map(|row| (row.symbol, library.version_node)))
+        .flat_map(|library| {
+            let name = format!("{}_12", library.name);
+            let older = OF_CUDA_12.iter().find(|older| older.name == name);
+            let nodes = [library.version_node, older.and_then(|older| older.version_node)];
+            library.rows.iter().map(move |row| (row.symbol, nodes))
+        })
         .collect();
     wanted
         .filter(|line| {
             let (symbol, node) =
                 line.split_once('@').map_or((*line, None), |(symbol, node)| (symbol, Some(node)));
             // A symbol without a node is found in any library.
-            !rows.get(symbol).is_some_and(|found| node.is_none() || *found == node)
+            !rows.get(symbol).is_some_and(|nodes| node.is_none() || nodes.contains(&node))
         })
         .collect()
 }
 
 #[test]
-fn the_pinned_wheel_is_covered() {
-    let wanted: Vec<&str> = KEPT.lines().filter(|line| !line.starts_with('#')).collect();
-    assert_eq!(wanted.len(), 769);
-    assert_eq!(missing(wanted.into_iter()), [""; 0]);
+fn the_tested_wheels_are_covered() {
+    for (kept, count) in KEPT {
+        let wanted: Vec<&str> = kept.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(wanted.len(), count);
+        assert_eq!(missing(wanted.into_iter()), [""; 0]);
+    }
 }
 
 #[test]
@@ -104,7 +117,9 @@ fn structures_have_the_layout_of_cuda_13_2() {
     use std::mem::{offset_of, size_of};
 
     use trompe_cuda_abi::driver::{AllocationProperties, DriverLaunchConfig};
-    use trompe_cuda_abi::runtime::{DeviceProperties, FunctionAttributes, LaunchConfig, PointerAttributes};
+    use trompe_cuda_abi::runtime::{
+        DeviceProperties, DeviceProperties12, FunctionAttributes, LaunchConfig, PointerAttributes,
+    };
 
     let check = |name: &str, found: usize, expect: usize| assert_eq!(found, expect, "{name}");
     check("properties", size_of::<DeviceProperties>(), 1008);
@@ -119,6 +134,11 @@ fn structures_have_the_layout_of_cuda_13_2() {
     check("reserved_shared_mem_per_block", offset_of!(DeviceProperties, reserved_shared_mem_per_block), 696);
     check("cluster_launch", offset_of!(DeviceProperties, cluster_launch), 748);
     check("host_numa_multinode_ipc", offset_of!(DeviceProperties, host_numa_multinode_ipc_supported), 780);
+    check("properties of 12", size_of::<DeviceProperties12>(), 1032);
+    check("major of 12", offset_of!(DeviceProperties12, major), 360);
+    check("multi_processor_count of 12", offset_of!(DeviceProperties12, multi_processor_count), 388);
+    check("memory_clock_rate of 12", offset_of!(DeviceProperties12, memory_clock_rate), 608);
+    check("l2_cache_size of 12", offset_of!(DeviceProperties12, l2_cache_size), 616);
     check("pointer attributes", size_of::<PointerAttributes>(), 88);
     check("function attributes", size_of::<FunctionAttributes>(), 144);
     check("max_threads_per_block", offset_of!(FunctionAttributes, max_threads_per_block), 24);

@@ -68,7 +68,7 @@ pub enum Compression {
     None,
     /// One zstd frame.
     Zstd,
-    /// The LZ4 block format of CUDA 11 and earlier; not read here.
+    /// One LZ4 block, as CUDA 12 and earlier store them.
     Lz4,
 }
 

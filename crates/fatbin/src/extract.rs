@@ -53,8 +53,6 @@ pub struct Stats {
     pub cubins: usize,
     /// Cubins among these whose architecture the device could not run; see [`SmArch::choose`].
     pub foreign: usize,
-    /// Entries passed over because they are LZ4-compressed.
-    pub lz4_skipped: usize,
     /// Entries that did not decompress or are no cubin.
     pub broken: usize,
     /// Distinct kernels.
@@ -149,12 +147,10 @@ impl Extraction {
     fn fat_binary(&mut self, library: &HostLibrary, entries: &[(u64, Entry)]) -> Result<(), ExtractError> {
         self.stats.fat_binaries += 1;
         let cubins = entries.iter().filter(|(_, entry)| entry.kind == Kind::Cubin);
-        let readable = cubins.clone().filter(|(_, entry)| entry.compression != Compression::Lz4);
-        self.stats.lz4_skipped += cubins.count() - readable.clone().count();
-        let Some(choice) = self.arch.choose(readable.clone().map(|(_, entry)| entry.arch)) else {
+        let Some(choice) = self.arch.choose(cubins.clone().map(|(_, entry)| entry.arch)) else {
             return Ok(());
         };
-        for (at, entry) in readable.filter(|(_, entry)| entry.arch == choice.arch()) {
+        for (at, entry) in cubins.filter(|(_, entry)| entry.arch == choice.arch()) {
             let stored = library.read(at + entry.header, entry.stored)?;
             self.stats.stored_bytes += entry.stored;
             if self.cubin(*entry, &stored).is_none() {
@@ -170,14 +166,20 @@ impl Extraction {
     fn cubin(&mut self, entry: Entry, stored: &[u8]) -> Option<()> {
         let image = match entry.compression {
             Compression::None => stored,
-            Compression::Lz4 => return None,
-            Compression::Zstd => {
+            Compression::Zstd | Compression::Lz4 => {
                 if entry.raw > RAW_LIMIT {
                     return None;
                 }
+                let raw = usize::try_from(entry.raw).ok()?;
                 self.raw.clear();
-                self.raw.reserve(usize::try_from(entry.raw).ok()?);
-                zstd::bulk::Decompressor::new().ok()?.decompress_to_buffer(stored, &mut self.raw).ok()?;
+                if entry.compression == Compression::Zstd {
+                    self.raw.reserve(raw);
+                    zstd::bulk::Decompressor::new().ok()?.decompress_to_buffer(stored, &mut self.raw).ok()?;
+                } else {
+                    self.raw.resize(raw, 0);
+                    let written = lz4_flex::block::decompress_into(stored, &mut self.raw).ok()?;
+                    self.raw.truncate(written);
+                }
                 &self.raw
             }
         };

@@ -115,7 +115,7 @@ pub(crate) fn entry(kind: u16, arch: u32, payload: &[u8], store: Store) -> Vec<u
     let (stored, flags) = match store {
         Store::Plain => (payload.to_vec(), 0_u64),
         Store::Zstd => (zstd::bulk::compress(payload, 1).unwrap(), 0x8000),
-        Store::Lz4 => (payload.to_vec(), 0x2000),
+        Store::Lz4 => (lz4_flex::block::compress(payload), 0x2000),
     };
     let mut bytes = vec![0; ENTRY_HEADER];
     bytes[..2].copy_from_slice(&kind.to_le_bytes());

@@ -80,6 +80,45 @@ impl Default for SoftwareVersions {
     }
 }
 
+impl SoftwareVersions {
+    /// CUDA's major versions whose libraries are emulated.
+    pub const CUDA_MAJORS: &[u32] = &[12, 13];
+
+    /// The libraries that a program built for CUDA `cuda` (`12.4`) with this cuDNN (`9.1.0.70`) and NCCL (`2.21.5`)
+    /// finds beside it, under the newest driver. What is not known is as new as the default; `None` for a CUDA that is
+    /// not emulated.
+    #[must_use]
+    pub fn built_for(cuda: &str, cudnn: Option<&str>, nccl: Option<&str>) -> Option<Self> {
+        let [major, minor, _] = numbers(cuda)?;
+        if !Self::CUDA_MAJORS.contains(&major) {
+            return None;
+        }
+        let joined = |text| numbers(text).map(|[major, minor, patch]| 10_000 * major + 100 * minor + patch);
+        let default = Self::default();
+        Some(Self {
+            cuda_runtime: 1000 * major + 10 * minor,
+            cudnn: cudnn.and_then(joined).unwrap_or(default.cudnn),
+            nccl: nccl.and_then(joined).unwrap_or(default.nccl),
+            ..default
+        })
+    }
+
+    /// CUDA's major version of the runtime.
+    #[must_use]
+    pub const fn cuda_major(&self) -> u32 {
+        self.cuda_runtime / 1000
+    }
+}
+
+/// The first three numbers of a dotted version; absent ones are 0.
+fn numbers(version: &str) -> Option<[u32; 3]> {
+    let mut numbers = [0; 3];
+    for (number, text) in numbers.iter_mut().zip(version.split('.')) {
+        *number = text.parse().ok()?;
+    }
+    Some(numbers)
+}
+
 impl EmulatedNode {
     /// The format that this build writes and reads.
     pub const FORMAT: u32 = 1;
@@ -143,5 +182,23 @@ impl EmulatedNode {
     pub fn uuid_text(&self, index: u32) -> String {
         let hex: String = self.uuid(index).iter().map(|byte| format!("{byte:02x}")).collect();
         format!("GPU-{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_follow_what_a_program_was_built_for() {
+        let check = |cuda, cudnn, nccl, expect: Option<(u32, u32, u32)>| {
+            let versions = SoftwareVersions::built_for(cuda, cudnn, nccl);
+            assert_eq!(versions.map(|v| (v.cuda_runtime, v.cudnn, v.nccl)), expect, "{cuda}");
+        };
+        check("12.4", Some("9.1.0.70"), Some("2.21.5"), Some((12_040, 90_100, 22_105)));
+        check("13.2", None, None, Some((13_020, 92_600, 23_007)));
+        check("12.8", Some("unknown"), None, Some((12_080, 92_600, 23_007)));
+        check("11.8", None, None, None);
+        check("", None, None, None);
     }
 }

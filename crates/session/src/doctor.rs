@@ -82,7 +82,7 @@ pub fn examine(python: Option<&Path>, mut each: impl FnMut(Finding)) {
     let (Ok(libraries), Ok(cache), Ok(environment)) = (libraries, cache, environment) else { return };
     let Ok(torch) = environment.check() else { return };
     each(kernel_db(torch, &cache.folder));
-    each(trial(&environment.executable, libraries, &cache.folder));
+    each(trial(&environment, libraries, &cache.folder));
 }
 
 fn libraries_text(libraries: &install::Libraries) -> String {
@@ -190,7 +190,7 @@ fn default_cluster() -> Result<ClusterSheet, SessionError> {
 }
 
 /// PyTorch, started as a run would start it.
-fn trial(python: &Path, libraries: install::Libraries, cache: &Path) -> Finding {
+fn trial(python: &PythonEnvironment, libraries: install::Libraries, cache: &Path) -> Finding {
     const WHAT: &str = "emulation";
     const SCRIPT: &str = "import torch; torch.ones(4, device='cuda').sum().item(); \
                           print('trompe:' + torch.cuda.get_device_name())";
@@ -221,14 +221,18 @@ fn trial(python: &Path, libraries: install::Libraries, cache: &Path) -> Finding 
 }
 
 fn try_emulation(
-    python: &Path,
+    environment: &PythonEnvironment,
     libraries: install::Libraries,
     cache: &Path,
     script: &str,
 ) -> Result<std::process::Output, SessionError> {
     let config: PathBuf = cache.join(format!("doctor-{}.json", std::process::id()));
     let cluster = default_cluster()?;
-    disk::write(&config, EmulatedNode::new(&cluster.node).to_json().as_bytes())?;
+    let mut node = EmulatedNode::new(&cluster.node);
+    if let Some(software) = environment.torch.as_ref().and_then(Torch::software) {
+        node.software = software;
+    }
+    disk::write(&config, node.to_json().as_bytes())?;
     let emulation = Emulation {
         libraries,
         hook: hook::unpack(cache)?,
@@ -238,12 +242,13 @@ fn try_emulation(
         kernel_db: None,
         record_operators: false,
     };
+    let python = &environment.executable;
     let output = Command::new(python)
         .args(["-c", script])
         .envs(emulation.variables())
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| SessionError::BadPython { python: python.to_owned(), reason: error.to_string() });
+        .map_err(|error| SessionError::BadPython { python: python.clone(), reason: error.to_string() });
     let _ = std::fs::remove_file(config);
     output
 }

@@ -101,7 +101,7 @@ pub enum SessionError {
     },
     /// PyTorch was built for another CUDA.
     #[error(
-        "PyTorch {version} of `{}` is built for CUDA {found}; this trompe emulates CUDA {expected}",
+        "PyTorch {version} of `{}` is built for CUDA {found}; this trompe emulates CUDA 12 and 13",
         python.display()
     )]
     OtherCuda {
@@ -111,8 +111,6 @@ pub enum SessionError {
         version: String,
         /// CUDA that it was built for.
         found: String,
-        /// CUDA major version that the emulated libraries have.
-        expected: u32,
     },
     /// The emulated libraries are not installed.
     #[error("the libraries that stand in for CUDA's were not found in {}", list(looked_in))]
@@ -209,7 +207,7 @@ impl SessionError {
     /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
-        const WHEEL: &str = "install the CUDA 13 build of PyTorch: `python -m pip install torch` on Linux x86-64 \
+        const WHEEL: &str = "install a CUDA build of PyTorch: `python -m pip install torch` on Linux x86-64 \
              (no GPU is needed; `--no-deps` leaves out the NVIDIA packages, which are not needed either)";
         Some(match self {
             Self::Npu(_) => return None,

@@ -46,8 +46,22 @@ pub struct Torch {
     pub cuda: Option<String>,
     /// Whether it was built for AMD's ROCm.
     pub hip: Option<String>,
+    /// The cuDNN that its wheel asks for.
+    #[serde(default)]
+    pub cudnn: Option<String>,
+    /// The NCCL that its wheel asks for.
+    #[serde(default)]
+    pub nccl: Option<String>,
     /// Folder of the package.
     pub folder: PathBuf,
+}
+
+impl Torch {
+    /// The versions of CUDA's libraries that it was built for; `None` when they are not emulated.
+    #[must_use]
+    pub fn software(&self) -> Option<SoftwareVersions> {
+        SoftwareVersions::built_for(self.cuda.as_deref()?, self.cudnn.as_deref(), self.nccl.as_deref())
+    }
 }
 
 /// Something that is not wrong but that the user should know.
@@ -63,12 +77,6 @@ pub struct Advice {
     pub hint: Option<String>,
 }
 
-/// CUDA's major version that the emulated libraries have.
-#[must_use]
-pub fn emulated_cuda_major() -> u32 {
-    SoftwareVersions::default().cuda_runtime / 1000
-}
-
 impl PythonEnvironment {
     /// Whether a job of this environment can run under the emulation.
     ///
@@ -81,9 +89,8 @@ impl PythonEnvironment {
         let Some(cuda) = &torch.cuda else {
             return Err(SessionError::TorchWithoutCuda { python: python(), version });
         };
-        let expected = emulated_cuda_major();
-        if cuda.split('.').next().and_then(|major| major.parse().ok()) != Some(expected) {
-            return Err(SessionError::OtherCuda { python: python(), version, found: cuda.clone(), expected });
+        if torch.software().is_none() {
+            return Err(SessionError::OtherCuda { python: python(), version, found: cuda.clone() });
         }
         Ok(torch)
     }
@@ -124,6 +131,8 @@ mod tests {
                 version: "2.15.0".to_owned(),
                 cuda: cuda.map(str::to_owned),
                 hip: None,
+                cudnn: None,
+                nccl: None,
                 folder: "/v/torch".into(),
             }),
             triton: None,
@@ -142,7 +151,8 @@ mod tests {
     fn unusable_environments_are_named() {
         check(&PythonEnvironment { torch: None, ..environment(None) }, "PyTorch is not installed");
         check(&environment(None), "build without CUDA");
-        check(&environment(Some("12.8")), "built for CUDA 12.8; this trompe emulates CUDA 13");
+        check(&environment(Some("11.8")), "built for CUDA 11.8; this trompe emulates CUDA 12 and 13");
+        environment(Some("12.8")).check().unwrap();
         environment(Some("13.2")).check().unwrap();
     }
 

@@ -11,7 +11,7 @@ use trompe_results::{Note, Severity};
 use crate::clock::Stopwatch;
 use crate::launch::{Emulation, Ended};
 use crate::output::{Existing, Layout, OutputFolder};
-use crate::python::{Advice, How};
+use crate::python::{Advice, How, Torch};
 use crate::run::workers::Workers;
 use crate::{
     Choices, HostChoice, Prediction, Progress, RankChoice, RunFacts, SessionError, Stage, StepChoice, cache,
@@ -125,6 +125,7 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
     let launch = world::read(&request.command, &cluster)?;
     let found = python::find(&launch.command, &path)?;
     let torch = torch_of(&found, &mut advice)?;
+    let software = torch.as_ref().and_then(Torch::software);
     let libraries = install::find()?;
     let folder = OutputFolder::take(&request.out, request.existing)?;
     let cache = cache::open()?;
@@ -143,7 +144,7 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
     let device = cluster.device();
     let arch = kernels::architecture(device);
     let kernels =
-        torch.map(|torch| kernels::provide(&torch, arch, &cache.folder, progress)).unwrap_or_default();
+        torch.map(|torch| kernels::provide(&torch.folder, arch, &cache.folder, progress)).unwrap_or_default();
     advice.extend(kernels.advice);
     folder.clear()?;
     if let Err(error) = folder.check_room() {
@@ -155,7 +156,10 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
         });
     }
     let layout = folder.layout();
-    let node = EmulatedNode::new(&cluster.node);
+    let mut node = EmulatedNode::new(&cluster.node);
+    if let Some(software) = software {
+        node.software = software;
+    }
     let config = layout.workers.join("node.json");
     disk::write(&config, node.to_json().as_bytes())?;
     let programs = programs::write(&layout.workers.join("bin"), &node)?;
@@ -188,10 +192,10 @@ fn hidden_devices() -> Option<Advice> {
     })
 }
 
-/// The folder of the job's PyTorch. What is wrong with a guessed interpreter is advice only.
-fn torch_of(found: &python::Found, advice: &mut Vec<Advice>) -> Result<Option<PathBuf>, SessionError> {
+/// The job's PyTorch. What is wrong with a guessed interpreter is advice only.
+fn torch_of(found: &python::Found, advice: &mut Vec<Advice>) -> Result<Option<Torch>, SessionError> {
     let checked = python::probe(&found.python).and_then(|environment| {
-        let torch = environment.check()?.folder.clone();
+        let torch = environment.check()?.clone();
         advice.extend(environment.advice());
         Ok(torch)
     });

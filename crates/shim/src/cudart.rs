@@ -4,6 +4,7 @@
 
 pub(crate) mod copy;
 pub(crate) mod device;
+pub(crate) mod earlier;
 pub(crate) mod entry_point;
 pub(crate) mod error;
 pub(crate) mod function;

@@ -158,11 +158,11 @@ libraries! {
     cudart {
         for_each_cudart;
         use trompe_cuda_abi::runtime::{
-            Address, DeviceProperties, Dim3, FunctionAttributes, IpcHandle, LaunchConfig, PointerAttributes,
+            Address, DeviceProperties, DeviceProperties12, Dim3, FunctionAttributes, IpcHandle, LaunchConfig, PointerAttributes,
             RuntimeError as Error,
         };
         use crate::common::{self, tool};
-        use crate::cudart::{copy, device, entry_point, error, function, launch, library, pointer, register, symbol};
+        use crate::cudart::{copy, device, earlier, entry_point, error, function, launch, library, pointer, register, symbol};
     }
     cuda {
         for_each_cuda;
@@ -257,5 +257,8 @@ libraries! {
         use trompe_cuda_abi::libraries::ManagementError as Error;
         use trompe_cuda_abi::runtime::Address;
         use crate::libs::nvml::{device, limits, links, memory, system};
+    }
+    nvtx {
+        for_each_nvtx;
     }
 }

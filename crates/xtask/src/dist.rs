@@ -12,7 +12,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 use trompe_cuda_abi::Library;
-use trompe_cuda_abi::tables::{COMPANIONS, LIBRARIES};
+use trompe_cuda_abi::tables::{COMPANIONS, LIBRARIES, OF_CUDA_12};
 
 const SHIM: &str = "libtrompe_shim.so";
 
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     std::fs::create_dir_all(&out).with_context(|| format!("cannot create `{}`", out.display()))?;
     let mut written = usize::from(copy_if_changed(&built, &out.join(SHIM))?);
-    let libraries = || LIBRARIES.iter().chain(COMPANIONS);
+    let libraries = || LIBRARIES.iter().chain(COMPANIONS).chain(OF_CUDA_12);
     for library in libraries() {
         written += usize::from(thin(library, &out)?);
     }

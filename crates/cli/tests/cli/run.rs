@@ -20,8 +20,8 @@ fn what_is_wrong_with_pytorch_is_said_before_anything_runs() {
     refused("null", &["run", "--", "python", "x.py"], &["PyTorch is not installed", "pip install torch"]);
     let without = TORCH.replace("\"13.2\"", "null");
     refused(&without, &["run", "--", "python", "x.py"], &["a build without CUDA"]);
-    let older = TORCH.replace("13.2", "12.8");
-    refused(&older, &["run", "--", "python", "x.py"], &["built for CUDA 12.8", "emulates CUDA 13"]);
+    let older = TORCH.replace("13.2", "11.8");
+    refused(&older, &["run", "--", "python", "x.py"], &["built for CUDA 11.8", "emulates CUDA 12 and 13"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The CUDA runtime.
+//! The CUDA runtime. Names that end in `_v2` or `_v3` are CUDA 12's, which kept the plain ones for older meanings.
 
 /// Hands the rows of the CUDA runtime to the macro `$with`.
 #[macro_export]
@@ -16,6 +16,9 @@ macro_rules! for_each_cudart {
             quiet cudaGetDeviceProperties(
                 properties: Out<DeviceProperties>, device: i32,
             ) => device::properties;
+            quiet cudaGetDeviceProperties_v2(
+                properties: Out<DeviceProperties12>, device: i32,
+            ) => earlier::properties;
             quiet cudaDeviceGetAttribute(
                 value: Out<i32>, attribute: i32, device: i32,
             ) => common::device::get_attribute;
@@ -77,7 +80,9 @@ macro_rules! for_each_cudart {
                 attributes: Out<PointerAttributes>, address: Address,
             ) => pointer::attributes;
             accepted cudaMemAdvise;
+            accepted cudaMemAdvise_v2;
             accepted cudaMemPrefetchAsync;
+            accepted cudaMemPrefetchAsync_v2;
             accepted cudaStreamAttachMemAsync;
 
             // Memory pools.
@@ -204,8 +209,19 @@ macro_rules! for_each_cudart {
             quiet cudaStreamGetCaptureInfo(
                 stream: Address, status: Out<i32>, id: Out<u64>, graph: Out<u64>, dependencies: Out<u64>,
                 edges: Out<u64>, count: Out<u64>,
+            ) => earlier::capture_info;
+            quiet cudaStreamGetCaptureInfo_v2(
+                stream: Address, status: Out<i32>, id: Out<u64>, graph: Out<u64>, dependencies: Out<u64>,
+                count: Out<u64>,
+            ) => earlier::capture_info_without_edges;
+            quiet cudaStreamGetCaptureInfo_v3(
+                stream: Address, status: Out<i32>, id: Out<u64>, graph: Out<u64>, dependencies: Out<u64>,
+                edges: Out<u64>, count: Out<u64>,
             ) => common::capture::info;
             quiet cudaStreamUpdateCaptureDependencies(
+                stream: Address, dependencies: In<u64>, edges: Address, count: usize, flags: u32,
+            ) => earlier::update_dependencies;
+            quiet cudaStreamUpdateCaptureDependencies_v2(
                 stream: Address, dependencies: In<u64>, edges: Address, count: usize, flags: u32,
             ) => common::capture::update_dependencies;
 
@@ -215,12 +231,22 @@ macro_rules! for_each_cudart {
             quiet cudaGraphGetNodes(graph: Address, nodes: Out<u64>, count: Out<u64>) => common::graph::nodes;
             quiet cudaGraphGetEdges(
                 graph: Address, from: Out<u64>, to: Out<u64>, edges: Out<u64>, count: Out<u64>,
+            ) => earlier::edges;
+            quiet cudaGraphGetEdges_v2(
+                graph: Address, from: Out<u64>, to: Out<u64>, edges: Out<u64>, count: Out<u64>,
             ) => common::graph::edges;
             quiet cudaGraphNodeGetType(node: Address, kind: Out<i32>) => common::graph::node_type;
             quiet cudaGraphNodeGetDependencies(
                 node: Address, nodes: Out<u64>, edges: Out<u64>, count: Out<u64>,
+            ) => earlier::dependencies;
+            quiet cudaGraphNodeGetDependencies_v2(
+                node: Address, nodes: Out<u64>, edges: Out<u64>, count: Out<u64>,
             ) => common::graph::dependencies;
             recorded cudaGraphAddNode(
+                node: Out<u64>, graph: Address, dependencies: In<u64>, edges: Address, count: usize,
+                parameters: In<i32>,
+            ) => earlier::add_node;
+            recorded cudaGraphAddNode_v2(
                 node: Out<u64>, graph: Address, dependencies: In<u64>, edges: Address, count: usize,
                 parameters: In<i32>,
             ) => common::graph::add_node;

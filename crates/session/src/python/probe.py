@@ -29,8 +29,27 @@ def torch():
         "version": str(facts.get("__version__", "of unknown version")),
         "cuda": facts.get("cuda"),
         "hip": facts.get("hip"),
+        **libraries(folder),
         "folder": folder,
     }
+
+
+def libraries(folder):
+    """The cuDNN and NCCL that the wheel asks for: what it was built for."""
+    found = {}
+    parent, name = os.path.split(folder)
+    for entry in os.listdir(parent):
+        if not re.fullmatch(re.escape(name) + r"-[^-]+\.dist-info", entry):
+            continue
+        try:
+            with open(os.path.join(parent, entry, "METADATA"), encoding="utf-8") as file:
+                text = file.read()
+        except OSError:
+            continue
+        for library in ("cudnn", "nccl"):
+            match = re.search(rf"^Requires-Dist: nvidia-{library}-cu\d+ *\(?==([0-9.]+)", text, re.MULTILINE)
+            found[library] = match and match[1]
+    return found
 
 
 def distributions():

@@ -1,7 +1,7 @@
 //! Device count, choice and properties.
 
 use trompe_cuda_abi::pointer::{In, Out};
-use trompe_cuda_abi::runtime::{DeviceProperties, RuntimeError};
+use trompe_cuda_abi::runtime::{DeviceProperties, DeviceProperties12, RuntimeError};
 use trompe_device::attribute::attribute;
 use trompe_hardware::EmulatedNode;
 
@@ -190,4 +190,89 @@ fn describe(node: &EmulatedNode, device: u32) -> DeviceProperties {
         host_numa_multinode_ipc_supported: of(143),
         ..DeviceProperties::default()
     }
+}
+
+/// The same for CUDA 12's structure.
+pub(crate) fn describe_12(node: &EmulatedNode, device: u32) -> DeviceProperties12 {
+    let of = |number| attribute(node, device, number).unwrap_or(0);
+    let new = describe(node, device);
+    let (first, other) = new.texture_limits.split_at(2);
+    let mut old = DeviceProperties12 {
+        clock_rate: of(13),
+        device_overlap: of(15),
+        kernel_exec_timeout_enabled: of(17),
+        compute_mode: of(20),
+        max_texture_1d_linear: of(69),
+        memory_clock_rate: of(36),
+        single_to_double_precision_perf_ratio: of(87),
+        cooperative_multi_device_launch: of(96),
+        name: new.name,
+        uuid: new.uuid,
+        total_global_mem: new.total_global_mem,
+        shared_mem_per_block: new.shared_mem_per_block,
+        regs_per_block: new.regs_per_block,
+        warp_size: new.warp_size,
+        mem_pitch: new.mem_pitch,
+        max_threads_per_block: new.max_threads_per_block,
+        max_threads_dim: new.max_threads_dim,
+        max_grid_size: new.max_grid_size,
+        total_const_mem: new.total_const_mem,
+        major: new.major,
+        minor: new.minor,
+        texture_alignment: new.texture_alignment,
+        texture_pitch_alignment: new.texture_pitch_alignment,
+        multi_processor_count: new.multi_processor_count,
+        integrated: new.integrated,
+        can_map_host_memory: new.can_map_host_memory,
+        surface_alignment: new.surface_alignment,
+        concurrent_kernels: new.concurrent_kernels,
+        ecc_enabled: new.ecc_enabled,
+        pci_bus_id: new.pci_bus_id,
+        pci_device_id: new.pci_device_id,
+        pci_domain_id: new.pci_domain_id,
+        tcc_driver: new.tcc_driver,
+        async_engine_count: new.async_engine_count,
+        unified_addressing: new.unified_addressing,
+        memory_bus_width: new.memory_bus_width,
+        l2_cache_size: new.l2_cache_size,
+        persisting_l2_cache_max_size: new.persisting_l2_cache_max_size,
+        max_threads_per_multi_processor: new.max_threads_per_multi_processor,
+        stream_priorities_supported: new.stream_priorities_supported,
+        global_l1_cache_supported: new.global_l1_cache_supported,
+        local_l1_cache_supported: new.local_l1_cache_supported,
+        shared_mem_per_multiprocessor: new.shared_mem_per_multiprocessor,
+        regs_per_multiprocessor: new.regs_per_multiprocessor,
+        managed_memory: new.managed_memory,
+        is_multi_gpu_board: new.is_multi_gpu_board,
+        multi_gpu_board_group_id: new.multi_gpu_board_group_id,
+        host_native_atomic_supported: new.host_native_atomic_supported,
+        pageable_memory_access: new.pageable_memory_access,
+        concurrent_managed_access: new.concurrent_managed_access,
+        compute_preemption_supported: new.compute_preemption_supported,
+        can_use_host_pointer_for_registered_mem: new.can_use_host_pointer_for_registered_mem,
+        cooperative_launch: new.cooperative_launch,
+        shared_mem_per_block_optin: new.shared_mem_per_block_optin,
+        pageable_memory_access_uses_host_page_tables: new.pageable_memory_access_uses_host_page_tables,
+        direct_managed_mem_access_from_host: new.direct_managed_mem_access_from_host,
+        max_blocks_per_multi_processor: new.max_blocks_per_multi_processor,
+        access_policy_max_window_size: new.access_policy_max_window_size,
+        reserved_shared_mem_per_block: new.reserved_shared_mem_per_block,
+        host_register_supported: new.host_register_supported,
+        sparse_cuda_array_supported: new.sparse_cuda_array_supported,
+        host_register_read_only_supported: new.host_register_read_only_supported,
+        timeline_semaphore_interop_supported: new.timeline_semaphore_interop_supported,
+        memory_pools_supported: new.memory_pools_supported,
+        gpu_direct_rdma_supported: new.gpu_direct_rdma_supported,
+        gpu_direct_rdma_flush_writes_options: new.gpu_direct_rdma_flush_writes_options,
+        gpu_direct_rdma_writes_ordering: new.gpu_direct_rdma_writes_ordering,
+        memory_pool_supported_handle_types: new.memory_pool_supported_handle_types,
+        deferred_mapping_cuda_array_supported: new.deferred_mapping_cuda_array_supported,
+        ipc_event_supported: new.ipc_event_supported,
+        cluster_launch: new.cluster_launch,
+        unified_function_pointers: new.unified_function_pointers,
+        ..DeviceProperties12::default()
+    };
+    old.first_texture_limits.copy_from_slice(first);
+    old.other_texture_limits.copy_from_slice(other);
+    old
 }
