@@ -71,11 +71,10 @@ class Environments:
         if specification.get("packages"):
             self._pip(python, [*specification.get("options", []), *specification["packages"]])
         if specification.get("sources"):
-            # These build against PyTorch, which must believe in a GPU meanwhile.
-            options = ["--no-build-isolation", *specification.get("source-options", [])]
-            self._pip(
-                python, [*options, *specification["sources"]], specification.get("build-environment", {})
-            )
+            # These import PyTorch while they are built: it finds trompe's libraries, and no GPU.
+            libraries = {"LD_LIBRARY_PATH": self.trompe.parent / "trompe-lib"}
+            environment = libraries | specification.get("build-environment", {})
+            self._pip(python, ["--no-build-isolation", *specification["sources"]], environment)
         if specification.get("script"):
             self._call([python, HERE / specification["script"], self.folder / name], under_trompe=True)
         self._call([python, "-c", _WRAPPERS, python.parent])
@@ -100,12 +99,8 @@ class Environments:
     def _pip(self, python, arguments, environment=None):
         pip = [self.base, "-m", "pip", "--disable-pip-version-check", "--python", python]
         options = ["install", "--quiet", "--no-deps", "--no-cache-dir"]
-        extra = (
-            None
-            if environment is None
-            else {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", **environment}
-        )
-        self._call([*pip, *options, *arguments], environment=extra)
+        path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+        self._call([*pip, *options, *arguments], {"PATH": path, **(environment or {})})
 
     def _call(self, command, environment=None, under_trompe=False):
         if under_trompe:
@@ -113,7 +108,7 @@ class Environments:
         completed = subprocess.run(
             [str(part) for part in command],
             check=False,
-            env=dict(os.environ) | (environment or {}),
+            env=os.environ | {key: str(value) for key, value in (environment or {}).items()},
         )
         if completed.returncode:
             raise RuntimeError(
