@@ -1,4 +1,4 @@
-"""Trains a small transformer with DeepSpeed ZeRO: `deepspeed_zero.py STAGE [--offload optimizer|parameters]`."""
+"""Trains a small transformer with DeepSpeed ZeRO: `deepspeed_zero.py STAGE [--offload WHAT]`."""
 
 import argparse
 
