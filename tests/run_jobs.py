@@ -32,6 +32,7 @@ HERE = Path(__file__).resolve().parent
 DEFAULTS = {
     "cluster": "h100-sxm",
     "env": {},
+    "flags": [],
     "exit": 0,
     "verdict": "fits",
     "kinds": [],
@@ -141,8 +142,9 @@ def run_command(job, runner, folder):
     """Runs a job with its report in `folder/out`; returns its exit code and everything printed."""
     ranks = ["--ranks", job["ranks"]] if job["ranks"] else []
     command = [*job["launcher"], *job["command"]]
+    arguments = ["run", "--cluster", job["cluster"], *ranks, *job["flags"]]
     return runner.run(
-        ["run", "--cluster", job["cluster"], *ranks, "--out", str(folder / "out"), "--", *command],
+        [*arguments, "--out", str(folder / "out"), "--", *command],
         folder,
         env=job["env"],
         timeout=job["timeout"],

@@ -103,6 +103,17 @@ impl RankPattern {
         self.ranks().into_iter().map(Rank).collect()
     }
 
+    /// The place that `rank` has in the set of the same shape that holds it.
+    #[must_use]
+    pub fn place(&self, rank: Rank) -> u32 {
+        let digits = self.axes.iter().scan(1, |weight, (stride, count)| {
+            let digit = rank.0 / stride % count * *weight;
+            *weight *= count;
+            Some(digit)
+        });
+        digits.sum()
+    }
+
     /// The set of the same shape that holds `rank`, when the sets of this shape tile the ranks: every rank is then in
     /// exactly one of them. `None` when they do not (a block that does not begin at a multiple of its size).
     #[must_use]

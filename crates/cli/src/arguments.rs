@@ -58,10 +58,14 @@ pub(crate) struct RunArguments {
     /// range NAME is a step); found without help when not given.
     #[arg(long, value_name = "STEPS", default_value = "auto", hide_default_value = true)]
     pub(crate) steps: StepChoice,
-    /// Which ranks of a distributed job run here: auto (the first and the last), all, or numbers such as 0,5,8-11. The
-    /// others are answered for and taken to do the same as the nearest one below that runs.
+    /// Which ranks of a distributed job run here: auto (those that differ, found while they run), all, or numbers such as
+    /// 0,5,8-11. The others are answered for and taken to do the same as the one in the most similar place that runs.
     #[arg(long, value_name = "RANKS", default_value = "auto", hide_default_value = true)]
     pub(crate) ranks: RankChoice,
+    /// With `--ranks auto`: how many further ranks, picked by a seeded lottery, are compared with the one that they are taken
+    /// to equal.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) verify: u32,
     /// Start each rank as a process of its own instead of forking them from one that has imported the framework.
     #[arg(long)]
     pub(crate) no_prefork: bool,

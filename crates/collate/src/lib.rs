@@ -166,8 +166,8 @@ fn process<'a>(
         calls,
         ending: if names.ended { Ending::Orderly } else { Ending::Cut },
     };
-    let rank = ranks::place(names, "TROMPE_RANK", "RANK").unwrap_or(0);
-    let world = ranks::place(names, "TROMPE_WORLD_SIZE", "WORLD_SIZE").unwrap_or(1);
+    let rank = ranks::place(names, "job.rank", "TROMPE_RANK", "RANK").unwrap_or(0);
+    let world = ranks::place(names, "job.world", "TROMPE_WORLD_SIZE", "WORLD_SIZE").unwrap_or(1);
     (ranks::Process { rank, world, template, slots }, notes)
 }
 

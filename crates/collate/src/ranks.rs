@@ -1,9 +1,9 @@
 //! Which process is which rank, which communicators they share, and which ranks are equal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use trompe_base::{Rank, RankPattern};
+use trompe_base::{Mesh, Rank, RankPattern};
 use trompe_trace::job::{Communicator, HostEvent, Note, RankInstance, RankTemplate, Severity};
 use trompe_trace::reader::Names;
 
@@ -28,9 +28,11 @@ pub(crate) fn environment(names: &Names<'_>, variable: &str) -> Option<u32> {
     value.get(variable)?.as_str()?.parse().ok()
 }
 
-/// A number that the launcher of the run told under its own name, or else under the usual one.
-pub(crate) fn place(names: &Names<'_>, own: &str, usual: &str) -> Option<u32> {
-    environment(names, own).or_else(|| environment(names, usual))
+/// A number that the process told when it joined the job, or the launcher of the run under its own name, or else under the
+/// usual one.
+pub(crate) fn place(names: &Names<'_>, joined: &str, own: &str, usual: &str) -> Option<u32> {
+    let told = names.meta.get(joined).and_then(|text| text.parse().ok());
+    told.or_else(|| environment(names, own)).or_else(|| environment(names, usual))
 }
 
 /// The parts of a job trace that ranks make up.
@@ -45,16 +47,7 @@ pub(crate) struct Folded {
 /// Puts the processes together.
 pub(crate) fn fold(mut processes: Vec<Process>) -> Folded {
     let mut folded = Folded::default();
-    processes.sort_by_key(|process| process.rank);
-    let distinct = processes.windows(2).all(|pair| pair[0].rank < pair[1].rank);
-    if !distinct {
-        let text = format!("{} processes did device work without different ranks", processes.len());
-        let hint = "they are taken as ranks in the order of their process ids".to_owned();
-        folded.notes.push(Note { severity: Severity::Info, text, hint: Some(hint) });
-        for (index, process) in processes.iter_mut().enumerate() {
-            process.rank = index as u32;
-        }
-    }
+    settle_ranks(&mut processes, &mut folded.notes);
     let world = processes.iter().map(|p| p.world.max(p.rank + 1)).max().unwrap_or(1);
     let rows = communicators(&processes, world, &mut folded);
     let mut present: BTreeMap<u32, usize> = BTreeMap::new();
@@ -70,6 +63,36 @@ pub(crate) fn fold(mut processes: Vec<Process>) -> Folded {
     }
     fill_absent(world, &present, &mut folded);
     folded
+}
+
+/// Leaves one process for each rank. Several processes that are no ranks of one job (a script that starts others) are
+/// not taken for its ranks: the one that asked the device for most is the job.
+fn settle_ranks(processes: &mut Vec<Process>, notes: &mut Vec<Note>) {
+    if processes.iter().any(|process| process.world > 1) {
+        let strangers = processes.len();
+        processes.retain(|process| process.world > 1);
+        let strangers = strangers - processes.len();
+        if strangers > 0 {
+            let text = format!("{strangers} processes beside the ranks of the job did work on a GPU");
+            let hint = "they are left out".to_owned();
+            notes.push(Note { severity: Severity::Info, text, hint: Some(hint) });
+        }
+    }
+    // The busiest of each rank first; ties in the order of the process ids, in which they came.
+    let work = |process: &Process| process.template.events.len();
+    processes.sort_by(|a, b| (a.rank, work(b)).cmp(&(b.rank, work(a))));
+    let all = processes.len();
+    processes.dedup_by_key(|process| process.rank);
+    if processes.len() < all {
+        let text = format!("{all} processes did work on a GPU, and they are not ranks of one job");
+        let hint = match processes.len() {
+            1 => "the one that did most is reported, the others are left out; start ranks with a launcher such as \
+                  `torchrun`, or give each its RANK and WORLD_SIZE"
+                .to_owned(),
+            _ => "of several with the same rank the one that did most is reported".to_owned(),
+        };
+        notes.push(Note { severity: Severity::Warning, text, hint: Some(hint) });
+    }
 }
 
 /// All communicators, by identity; members that nobody announced are taken from who is in it.
@@ -112,8 +135,8 @@ fn seen_members(processes: &[Process], wanted: &RawCommunicator, folded: &mut Fo
     members.into_iter().map(|(_, rank)| Rank(rank)).collect()
 }
 
-/// Ranks that did not run are taken to be equal to the nearest one below that did (or else the first). Their
-/// communicators are those of that one, moved to where they are.
+/// Ranks that did not run are taken to be equal to the one in the most similar place of the mesh that did; of several to
+/// the nearest one below (or else the first). Their communicators are those of that one, moved to where they are.
 fn fill_absent(world: u32, present: &BTreeMap<u32, usize>, folded: &mut Folded) {
     let absent = world as usize - present.len();
     if absent == 0 {
@@ -122,14 +145,14 @@ fn fill_absent(world: u32, present: &BTreeMap<u32, usize>, folded: &mut Folded) 
     let ran = std::mem::take(&mut folded.ranks);
     let mut moved = Moved::new(&ran, folded);
     let mut unplaced = 0;
-    let first = present.keys().next().copied().unwrap_or(0);
+    let likeness = Likeness::of(world, present, &ran, folded);
     let mut ranks = Vec::with_capacity(world as usize);
     for rank in 0..world {
         if let Some(row) = present.get(&rank) {
             ranks.push(ran[*row].clone());
             continue;
         }
-        let row = present.range(..=rank).next_back().map_or(present[&first], |(_, row)| *row);
+        let row = present[&likeness.example(Rank(rank)).0];
         let mut instance = RankInstance { emulated: false, ..ran[row].clone() };
         match moved.place(Rank(rank), &ran[row], folded) {
             Some(communicators) => instance.communicators = communicators,
@@ -139,12 +162,63 @@ fn fill_absent(world: u32, present: &BTreeMap<u32, usize>, folded: &mut Folded) 
     }
     folded.ranks = ranks;
     let text = format!("{absent} of {world} ranks did not run");
-    let hint = "they are assumed to do the same as the nearest one below that ran".to_owned();
+    let hint = "they are assumed to do the same as the one in the most similar place that ran".to_owned();
     folded.notes.push(Note { severity: Severity::Info, text, hint: Some(hint) });
+    folded.notes.extend(likeness.unseen());
     if unplaced > 0 {
         let text = format!("the groups of {unplaced} ranks that did not run are not known");
         let hint = "let ranks of every kind run, with `--ranks`".to_owned();
         folded.notes.push(Note { severity: Severity::Warning, text, hint: Some(hint) });
+    }
+}
+
+/// Which of the ranks that ran an absent one is like.
+struct Likeness {
+    mesh: Mesh,
+    weights: Vec<u64>,
+    ran: Vec<Rank>,
+}
+
+/// What an axis weighs that says which template a rank follows (the stages of a pipeline), beside the others.
+const TELLING: u64 = 1 << 16;
+
+impl Likeness {
+    fn of(world: u32, present: &BTreeMap<u32, usize>, ran: &[RankInstance], folded: &Folded) -> Self {
+        let members = |instance: &RankInstance| -> Vec<Vec<u32>> {
+            let rows = instance.communicators.iter().map(|row| &folded.communicators[*row].members);
+            rows.map(|members| members.iter().map(|rank| rank.0).collect()).collect()
+        };
+        let groups: Vec<Vec<u32>> = ran.iter().flat_map(members).collect();
+        let mesh = Mesh::of(world, groups.iter().map(Vec::as_slice));
+        let tells = |axis: &RankPattern| {
+            let mut by_place: BTreeMap<u32, BTreeSet<usize>> = BTreeMap::new();
+            for (rank, row) in present {
+                by_place.entry(axis.place(Rank(*rank))).or_default().insert(ran[*row].template);
+            }
+            let all: BTreeSet<usize> = by_place.values().flatten().copied().collect();
+            all.len() > 1 && by_place.values().all(|templates| templates.len() == 1)
+        };
+        let weights = mesh.axes().iter().map(|axis| if tells(axis) { TELLING } else { 1 }).collect();
+        Self { mesh, weights, ran: present.keys().copied().map(Rank).collect() }
+    }
+
+    fn example(&self, rank: Rank) -> Rank {
+        self.mesh.most_like(rank, &self.ran, &self.weights).unwrap_or(rank)
+    }
+
+    /// That ranks differ along an axis of which not every place ran.
+    fn unseen(&self) -> Option<Note> {
+        let telling = self.mesh.axes().iter().zip(&self.weights).filter(|(_, weight)| **weight == TELLING);
+        let (places, seen) = telling
+            .map(|(axis, _)| {
+                let seen: BTreeSet<u32> = self.ran.iter().map(|rank| axis.place(*rank)).collect();
+                (axis.len(), seen.len())
+            })
+            .filter(|(places, seen)| seen < places)
+            .min()?;
+        let text = format!("ranks differ along an axis of {places} places, of which {seen} ran");
+        let hint = "let one rank in each place run, with `--ranks`".to_owned();
+        Some(Note { severity: Severity::Warning, text, hint: Some(hint) })
     }
 }
 

@@ -17,13 +17,23 @@ use trompe_base::{Rank, RankPattern, UniqueId};
 pub struct Ranks {
     size: u32,
     present: BTreeSet<u32>,
+    /// Ranks that existed and do not any more.
+    gone: BTreeSet<u32>,
 }
 
 impl Ranks {
     /// `present` of `size` ranks exist; numbers that are not ranks are left out.
     #[must_use]
     pub fn new(size: u32, present: &[Rank]) -> Self {
-        Self { size, present: present.iter().map(|rank| rank.0).filter(|rank| *rank < size).collect() }
+        let present = present.iter().map(|rank| rank.0).filter(|rank| *rank < size).collect();
+        Self { size, present, gone: BTreeSet::new() }
+    }
+
+    /// A rank does not exist any more, unless it is the last one.
+    pub(crate) fn leave(&mut self, rank: Rank) {
+        if self.present.len() > 1 && self.present.remove(&rank.0) {
+            self.gone.insert(rank.0);
+        }
     }
 
     /// Number of ranks of the job.
@@ -93,6 +103,16 @@ pub(crate) fn is_own(key: &[u8]) -> bool {
     key.starts_with(b"/trompe/")
 }
 
+/// Name of the message by which ranks that a script started itself tell how many there are and which of them exist.
+pub(crate) const WORLD_KEY: &[u8] = b"/trompe/world";
+
+/// The ranks that such a message tells: `size:rank,rank,…`.
+pub(crate) fn told_world(value: &[u8]) -> Option<Ranks> {
+    let (size, present) = std::str::from_utf8(value).ok()?.split_once(':')?;
+    let present: Result<Vec<Rank>, _> = present.split(',').map(|rank| rank.parse().map(Rank)).collect();
+    Some(Ranks::new(size.parse().ok()?, &present.ok()?))
+}
+
 /// The ranks of a message of the hook by which one rank says that it cannot go on without another: `(own, other)`.
 pub(crate) fn wanted(key: &[u8]) -> Option<(Rank, Rank)> {
     let text = std::str::from_utf8(key.strip_prefix(b"/trompe/wanted/")?).ok()?;
@@ -100,16 +120,45 @@ pub(crate) fn wanted(key: &[u8]) -> Option<(Rank, Rank)> {
     Some((Rank(own.parse().ok()?), Rank(other.parse().ok()?)))
 }
 
-/// The key that the stand-in of an absent rank uses where `key` names that rank: its last number, replaced.
+/// The key that the stand-in of an absent rank uses where `key` names that rank: its last number, replaced. The hook's
+/// own messages are only answered for ranks that have gone: it knows which never were.
 pub(crate) fn mirrored(ranks: &Ranks, key: &[u8]) -> Option<Vec<u8>> {
-    if is_own(key) {
+    let (begin, end, rank) = last_number(key)?;
+    if is_own(key) && (is_of_one(key) || !ranks.gone.contains(&rank)) {
         return None;
     }
-    let end = key.iter().rposition(u8::is_ascii_digit)? + 1;
-    let begin = key[..end].iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |at| at + 1);
-    let rank = std::str::from_utf8(&key[begin..end]).ok()?.parse().ok()?;
     let stand_in = ranks.stand_in(rank)?.to_string();
     Some([&key[..begin], stand_in.as_bytes(), &key[end..]].concat())
+}
+
+/// The last number in a key and where it stands.
+fn last_number(key: &[u8]) -> Option<(usize, usize, u32)> {
+    let end = key.iter().rposition(u8::is_ascii_digit)? + 1;
+    let begin = key[..end].iter().rposition(|byte| !byte.is_ascii_digit()).map_or(0, |at| at + 1);
+    Some((begin, end, std::str::from_utf8(&key[begin..end]).ok()?.parse().ok()?))
+}
+
+/// Whether a message of the hook is of one rank alone (an object that it broadcasts or sends), so that nobody can stand
+/// in for it: `…:one/call/rank` and `…:from-to/call/from`.
+fn is_of_one(key: &[u8]) -> bool {
+    let end = key.iter().rposition(|byte| *byte == b':').map_or(key.len(), |at| at + 1);
+    let rest = &key[end..];
+    let direction = rest.split(|byte| *byte == b'/').next().unwrap_or_default();
+    direction == b"one"
+        || direction.contains(&b'-') && direction.iter().all(|b| b.is_ascii_digit() || *b == b'-')
+}
+
+/// The rank that gives a message that only it can give.
+pub(crate) fn sole_giver(key: &[u8]) -> Option<u32> {
+    (is_own(key) && is_of_one(key)).then(|| last_number(key))?.map(|(_, _, rank)| rank)
+}
+
+/// What is answered for a message that only a rank which has gone could give.
+pub(crate) const GONE: &[u8] = b"\0gone";
+
+/// Whether `key` is a message that only a rank which has gone could give.
+pub(crate) fn is_lost(ranks: &Ranks, key: &[u8]) -> bool {
+    sole_giver(key).is_some_and(|rank| ranks.gone.contains(&rank))
 }
 
 /// Whether a number counts ranks that have come to one point: absent ones are always there.
@@ -154,6 +203,25 @@ mod tests {
     }
 
     #[test]
+    fn messages_of_ranks_that_have_gone_are_mirrored_or_lost() {
+        let mut ranks = ranks();
+        ranks.leave(Rank(5));
+        let check = |key: &str, expect: Option<&str>, lost| {
+            let found = mirrored(&ranks, key.as_bytes());
+            assert_eq!(found.as_deref(), expect.map(str::as_bytes), "{key}");
+            assert_eq!(is_lost(&ranks, key.as_bytes()), lost, "{key}");
+        };
+        check("/trompe/objects/0/17/5", Some("/trompe/objects/0/17/0"), false);
+        check("/trompe/objects/0/17/7", None, false);
+        check("/trompe/objects/0:one/17/5", None, true);
+        check("/trompe/objects/0:one/17/63", None, false);
+        check("/trompe/objects/0:5-63/0/5", None, true);
+        check("/trompe/objects/a:b/0/5", Some("/trompe/objects/a:b/0/0"), false);
+        assert_eq!(sole_giver(b"/trompe/objects/0:5-63/0/5"), Some(5));
+        assert_eq!(ranks.present(), 2);
+    }
+
+    #[test]
     fn wanted_ranks_are_read() {
         let check = |key: &str, expect: Option<(u32, u32)>| {
             assert_eq!(wanted(key.as_bytes()), expect.map(|(own, other)| (Rank(own), Rank(other))));
@@ -161,6 +229,13 @@ mod tests {
         check("/trompe/wanted/0-8", Some((0, 8)));
         check("/trompe/wanted/0", None);
         check("/wanted/0-8", None);
+    }
+
+    #[test]
+    fn worlds_are_told() {
+        assert_eq!(told_world(b"8:0,7"), Some(Ranks::new(8, &[Rank(0), Rank(7)])));
+        assert_eq!(told_world(b"8:"), None);
+        assert_eq!(told_world(b"x"), None);
     }
 
     #[test]

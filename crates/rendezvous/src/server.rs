@@ -72,6 +72,19 @@ impl Server {
         self.shared.lock().store.wanted()
     }
 
+    /// Tells the store that a rank does not exist any more: nobody waits for it from now on.
+    pub fn gone(&self, rank: Rank) {
+        let mut inner = self.shared.lock();
+        let answers = inner.store.gone(rank);
+        inner.send(answers);
+    }
+
+    /// Whether a rank gave others what only it could, so that they may wait for it again.
+    #[must_use]
+    pub fn is_needed(&self, rank: Rank) -> bool {
+        self.shared.lock().store.is_needed(rank)
+    }
+
     /// Keys that ranks waited for and nobody who exists had set, in the order in which they were given up on.
     #[must_use]
     pub fn assumed(&self) -> Vec<String> {

@@ -48,6 +48,8 @@ pub(crate) struct Store {
     changed: Duration,
     /// Keys that were taken as set by an absent rank after a silence.
     assumed: Vec<Vec<u8>>,
+    /// Ranks that gave others what only they could.
+    needed: BTreeSet<u32>,
 }
 
 impl Store {
@@ -61,7 +63,19 @@ impl Store {
             waiting: BTreeMap::new(),
             changed: Duration::ZERO,
             assumed: Vec::new(),
+            needed: BTreeSet::new(),
         }
+    }
+
+    /// A rank does not exist any more.
+    pub(crate) fn gone(&mut self, rank: Rank) -> Vec<Answer> {
+        self.ranks.leave(rank);
+        self.wake()
+    }
+
+    /// Whether a rank gave others what only it could.
+    pub(crate) fn is_needed(&self, rank: Rank) -> bool {
+        self.needed.contains(&rank.0)
     }
 
     /// Keys that nobody who exists has set, in the order in which they were given up on.
@@ -221,6 +235,12 @@ impl Store {
     }
 
     fn set(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.needed.extend(absent::sole_giver(&key));
+        if key == absent::WORLD_KEY
+            && let Some(ranks) = absent::told_world(&value)
+        {
+            self.ranks = ranks;
+        }
         let made = absent::is_unique_id(&key) && value.len() == trompe_base::UniqueId::BYTES;
         let value = if made { self.unique_id(&key) } else { value };
         self.values.insert(key, value);
@@ -237,6 +257,9 @@ impl Store {
         }
         if absent::is_unique_id(key) {
             return Some(self.unique_id(key));
+        }
+        if absent::is_lost(&self.ranks, key) {
+            return Some(absent::GONE.to_vec());
         }
         self.values.get(&absent::mirrored(&self.ranks, key)?).cloned()
     }

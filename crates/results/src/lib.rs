@@ -68,6 +68,9 @@ pub struct Report {
     pub world_size: u32,
     /// How many of those ranks really ran under emulation; the others were taken to be equal to one of them.
     pub ranks_emulated: u32,
+    /// How many more were compared with one of those while they ran, did the same, and were stopped.
+    #[serde(default)]
+    pub ranks_checked: u32,
     /// Predicted time of one step of the steady state; `None` when no complete step was seen.
     pub step_time: Option<StepTime>,
     /// Samples and tokens per second of the whole job.

@@ -241,6 +241,7 @@ fn try_emulation(
         traces: None,
         kernel_db: None,
         record_operators: false,
+        launcher: crate::launch::LauncherSettings::default(),
     };
     let python = &environment.executable;
     let output = Command::new(python)

@@ -76,6 +76,9 @@ registry! {
     /// Kernel database.
     TROMPE_KERNEL_DB = "TROMPE_KERNEL_DB", Trompe,
         "file with the parameter layouts of the framework's own kernels; absent: none are known";
+    /// Folder for what launchers ask for.
+    TROMPE_LAUNCH = "TROMPE_LAUNCH", Trompe,
+        "folder in which a launcher that the command starts says which ranks it would have started";
     /// Library folder.
     TROMPE_LIB = "TROMPE_LIB", User,
         "folder with the libraries that stand in for CUDA's, instead of `trompe-lib` beside the program";
@@ -90,6 +93,9 @@ registry! {
     /// Whether operators are recorded.
     TROMPE_RECORD_OPS = "TROMPE_RECORD_OPS", Trompe,
         "`0`: framework operators and their shapes are not recorded (`--no-record-ops`)";
+    /// Ranks that a script starts together.
+    TROMPE_SPAWNED = "TROMPE_SPAWNED", Trompe,
+        "how many processes `torch.multiprocessing` started together; set by the Python hook for those processes";
     /// Address of the store.
     TROMPE_STORE = "TROMPE_STORE", Trompe, "address of the store through which the ranks find each other";
     /// Folder of the worker traces.

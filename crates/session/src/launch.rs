@@ -13,7 +13,7 @@ mod interruptions;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -47,9 +47,29 @@ pub struct Emulation {
     pub kernel_db: Option<PathBuf>,
     /// Whether framework operators are recorded.
     pub record_operators: bool,
+    /// What a launcher set for its ranks beside what it was started with.
+    pub launcher: LauncherSettings,
+}
+
+/// What a launcher that was met on the way set for its ranks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LauncherSettings {
+    /// Variables; they count more than those of the emulation, which they were made from.
+    pub variables: Vec<(String, OsString)>,
+    /// Working directory.
+    pub directory: Option<PathBuf>,
 }
 
 impl Emulation {
+    /// Gives a command everything that is the same for all processes.
+    pub(crate) fn apply(&self, command: &mut Command) {
+        command.envs(self.variables());
+        command.envs(self.launcher.variables.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = &self.launcher.directory {
+            command.current_dir(directory);
+        }
+    }
+
     /// The variables to set, in order of name.
     #[must_use]
     pub fn variables(&self) -> Vec<(&'static str, OsString)> {
@@ -105,18 +125,6 @@ pub enum Wish {
     StopAll,
 }
 
-/// Looks at nothing.
-#[derive(Clone, Copy, Debug)]
-pub struct NoWatch;
-
-impl Watch for NoWatch {
-    fn look(&mut self, _: &[Rank]) -> Wish {
-        Wish::GoOn
-    }
-
-    fn gone(&mut self, _: Rank) {}
-}
-
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
@@ -155,6 +163,7 @@ pub fn run(
     let signals = SignalsInfo::<WithOrigin>::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]);
     let mut signals = signals.map_err(|source| SessionError::BadLaunch { reason: source.to_string() })?;
     let started = Stopwatch::start();
+    let zygote_free = zygote.is_none();
     let group = Group::start(workers, emulation, zygote)?;
     let pids = group.pids();
     let seen = Arc::new(Interruptions::default());
@@ -168,11 +177,10 @@ pub fn run(
             }
         }
     });
-    let outcome = group.wait(watch).map_err(|source| SessionError::BadLaunch {
-        reason: format!("a rank cannot be waited for: {source}"),
-    })?;
+    let outcome = group.wait(watch);
     let interrupted_by = if outcome.stopped { None } else { seen.reason(outcome.status) };
-    if interrupted_by.is_some() {
+    // What a stopped command has started is of no use either.
+    if interrupted_by.is_some() || outcome.stopped && zygote_free {
         descendants::end_all();
     }
     seen.over.store(true, Ordering::Relaxed);

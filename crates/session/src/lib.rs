@@ -17,6 +17,7 @@ pub mod catalogue;
 pub mod clock;
 mod collating;
 mod descendants;
+pub mod discovery;
 pub mod disk;
 pub mod doctor;
 pub mod env;

@@ -131,7 +131,8 @@ impl OutputFolder {
         // Only what a run makes there: a forced folder may hold a `workers` of its owner's.
         let workers = &layout.workers;
         let own = [workers.join("node.json"), workers.join("bin/nvidia-smi")];
-        for path in own.iter().chain(&traces::worker_files(workers)?) {
+        let checked = traces::checked_files(workers)?;
+        for path in own.iter().chain(&traces::worker_files(workers)?).chain(&checked) {
             forgive_missing(fs::remove_file(path)).map_err(|source| SessionError::writing(path, source))?;
         }
         fs::create_dir_all(workers).map_err(|source| SessionError::writing(workers, source))
@@ -142,7 +143,8 @@ impl OutputFolder {
     /// # Errors
     /// When the folder cannot be written to.
     pub fn clear_workers(&self) -> Result<(), SessionError> {
-        for path in traces::worker_files(&self.layout().workers)? {
+        let workers = self.layout().workers;
+        for path in traces::worker_files(&workers)?.into_iter().chain(traces::checked_files(&workers)?) {
             forgive_missing(fs::remove_file(&path)).map_err(|source| SessionError::writing(&path, source))?;
         }
         Ok(())

@@ -117,6 +117,7 @@ pub fn predict(
         verdict: verdict::verdict(job, &run, &memory, same_device),
         cluster: place::cluster(cluster),
         world_size: job.ranks.len() as u32,
+        ranks_checked: run.ranks_checked,
         ranks_emulated: job.ranks.iter().filter(|rank| rank.emulated).count() as u32,
         memory,
         device: place::device(device, &provenance),

@@ -1,5 +1,6 @@
 //! A job under emulation, from its command line to its report.
 
+mod met;
 mod workers;
 
 use std::ffi::OsString;
@@ -9,14 +10,13 @@ use trompe_hardware::{ClusterSheet, EmulatedNode, resolve};
 use trompe_results::{Note, Severity};
 
 use crate::clock::Stopwatch;
-use crate::launch::{Emulation, Ended};
+use crate::launch::{Emulation, Ended, LauncherSettings};
 use crate::output::{Existing, Layout, OutputFolder};
 use crate::python::{Advice, How, Torch};
-use crate::run::workers::Workers;
+use crate::run::workers::{Launched, Workers};
 use crate::{
     Choices, HostChoice, Prediction, Progress, RankChoice, RunFacts, SessionError, Stage, StepChoice, cache,
-    collating, disk, env, hook, install, kernels, launch, machine, predict, programs, python, simulate,
-    world,
+    collating, disk, env, hook, install, kernels, machine, predict, programs, python, simulate, world,
 };
 
 /// What to run.
@@ -38,6 +38,8 @@ pub struct Request {
     pub record_operators: bool,
     /// Which ranks of a distributed job run.
     pub ranks: RankChoice,
+    /// How many further ranks are compared with those that they are taken to equal.
+    pub verify: u32,
     /// Whether ranks are forked from one process that has imported the framework.
     pub prefork: bool,
 }
@@ -70,9 +72,16 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn launch(&mut self) -> Result<Ended, SessionError> {
-        let workers = &mut self.workers;
-        launch::run(&workers.list, &self.emulation, workers.zygote.as_mut(), &mut launch::NoWatch)
+    /// Takes the place of a launcher that the command came to.
+    fn replace(&mut self, request: &Request, met: met::Met) -> Result<(), SessionError> {
+        self.folder.clear_workers()?;
+        self.emulation.launcher = met.settings;
+        let board = self.folder.layout().workers.join("board.met");
+        self.workers = Workers::prepare(&met.launch, &met.found, &request.ranks, (request.verify, &board))?;
+        if request.prefork {
+            self.workers.prefork(&self.emulation);
+        }
+        Ok(())
     }
 }
 
@@ -86,20 +95,32 @@ pub fn run(request: &Request, progress: &mut dyn Progress) -> Result<Finished, S
     if request.prefork {
         prepared.workers.prefork(&prepared.emulation);
     }
-    let mut ended = prepared.launch()?;
-    for _ in 0..MOST_ATTEMPTS {
-        if request.ranks != RankChoice::Auto || ended.failed.is_none() || ended.interrupted_by.is_some() {
+    let auto = request.ranks == RankChoice::Auto;
+    let mut launched = prepared.workers.launch(&prepared.emulation, auto)?;
+    for attempt in 1..=MOST_ATTEMPTS {
+        let Ended { failed, interrupted_by, stopped, .. } = launched.ended;
+        if interrupted_by.is_some() {
             break;
         }
-        let Some(more) = prepared.workers.with_wanted()? else { break };
-        if let Some(note) = more.chosen() {
-            progress.note(&note.text);
+        let met =
+            if stopped { met::read(&prepared.folder.layout().workers, &prepared.cluster)? } else { None };
+        if let Some(met) = met {
+            prepared.replace(request, met)?;
+        } else {
+            if !auto || failed.is_none() && !stopped {
+                break;
+            }
+            let Some(more) = prepared.workers.again(&launched)? else { break };
+            if let Some(note) = more.chosen() {
+                progress.note(&note.text);
+            }
+            prepared.folder.clear_workers()?;
+            prepared.workers = more;
         }
-        prepared.folder.clear_workers()?;
-        prepared.workers = more;
         progress.stage(Stage::Running);
-        ended = prepared.launch()?;
+        launched = prepared.workers.launch(&prepared.emulation, auto && attempt < MOST_ATTEMPTS)?;
     }
+    let ended = launched.ended;
     let layout = prepared.folder.layout();
     let mut finished = Finished {
         exit_code: ended.exit_code(),
@@ -108,7 +129,7 @@ pub fn run(request: &Request, progress: &mut dyn Progress) -> Result<Finished, S
         prediction: None,
         problems: Vec::new(),
     };
-    if let Err(problem) = report(request, &prepared, ended, &mut finished, progress) {
+    if let Err(problem) = report(request, &prepared, &launched, &mut finished, progress) {
         finished.problems.push(explained(problem, &prepared.folder, &finished));
     }
     Ok(finished)
@@ -163,7 +184,8 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
     let config = layout.workers.join("node.json");
     disk::write(&config, node.to_json().as_bytes())?;
     let programs = programs::write(&layout.workers.join("bin"), &node)?;
-    let workers = Workers::prepare(&launch, &found, &request.ranks, &layout.workers.join("board"))?;
+    let workers =
+        Workers::prepare(&launch, &found, &request.ranks, (request.verify, &layout.workers.join("board")))?;
     for found in &advice {
         progress.note(&found.text);
     }
@@ -175,6 +197,7 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
         traces: Some(layout.workers),
         kernel_db: kernels.path,
         record_operators: request.record_operators,
+        launcher: LauncherSettings::default(),
     };
     Ok(Prepared { cluster, workers, folder, emulation, advice })
 }
@@ -221,7 +244,7 @@ fn torch_of(found: &python::Found, advice: &mut Vec<Advice>) -> Result<Option<To
 fn report(
     request: &Request,
     prepared: &Prepared,
-    ended: Ended,
+    launched: &Launched,
     finished: &mut Finished,
     progress: &mut dyn Progress,
 ) -> Result<(), SessionError> {
@@ -233,7 +256,7 @@ fn report(
     let facts = RunFacts {
         records: collated.records,
         trace_bytes: collated.bytes,
-        ..facts(request, prepared, ended)
+        ..facts(request, prepared, launched)
     };
     facts.store(&mut job);
     progress.stage(Stage::Simulating);
@@ -262,8 +285,9 @@ fn explained(problem: SessionError, folder: &OutputFolder, finished: &Finished) 
     }
 }
 
-fn facts(request: &Request, prepared: &Prepared, ended: Ended) -> RunFacts {
+fn facts(request: &Request, prepared: &Prepared, launched: &Launched) -> RunFacts {
     use std::os::unix::process::ExitStatusExt;
+    let ended = &launched.ended;
     let device = prepared.cluster.device();
     let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
     RunFacts {
@@ -284,11 +308,12 @@ fn facts(request: &Request, prepared: &Prepared, ended: Ended) -> RunFacts {
             .iter()
             .map(note)
             .chain(busy(machine::load(), request))
-            .chain(prepared.workers.notes(&ended))
+            .chain(prepared.workers.notes(ended, &launched.findings))
             .collect(),
         samples_per_step: request.choices.samples_per_step,
         tokens_per_step: request.choices.tokens_per_step,
         host: request.choices.host.to_string(),
+        ranks_checked: launched.findings.checked.len() as u32,
         ..RunFacts::default()
     }
 }

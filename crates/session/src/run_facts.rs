@@ -48,6 +48,9 @@ pub struct RunFacts {
     pub tokens_per_step: Option<f64>,
     /// What was given as `--host`.
     pub host: String,
+    /// Ranks that were compared with another while they ran and found to do the same.
+    #[serde(default)]
+    pub ranks_checked: u32,
 }
 
 impl RunFacts {

@@ -59,6 +59,21 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, SessionError> {
 /// # Errors
 /// When the folder cannot be read.
 pub fn worker_files(folder: &Path) -> Result<Vec<PathBuf>, SessionError> {
+    files_of(folder, "trompe")
+}
+
+/// The traces in `folder` of ranks that were stopped because they did the same as others.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn checked_files(folder: &Path) -> Result<Vec<PathBuf>, SessionError> {
+    files_of(folder, CHECKED)
+}
+
+/// The end of the names of traces that were given up.
+pub(crate) const CHECKED: &str = "checked";
+
+fn files_of(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, SessionError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -67,7 +82,7 @@ pub fn worker_files(folder: &Path) -> Result<Vec<PathBuf>, SessionError> {
     let mut found = Vec::new();
     for entry in entries {
         let path = entry.map_err(|source| SessionError::reading(folder, source))?.path();
-        if path.extension().is_some_and(|end| end == "trompe") {
+        if path.extension().is_some_and(|end| end == ending) {
             found.push(path);
         }
     }

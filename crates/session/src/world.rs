@@ -5,6 +5,7 @@
 //! (`trompe-rendezvous`), by the preloaded library and by the Python hook, which are told through the environment
 //! which ranks exist.
 
+mod deepspeed;
 mod environment;
 mod mpi;
 mod ranks;
@@ -62,6 +63,11 @@ pub enum Launcher {
         /// The rank in its node is also given as an argument (`torch.distributed.launch` without `--use-env`).
         local_rank_argument: bool,
     },
+    /// `deepspeed`.
+    DeepSpeed {
+        /// The rank in its node is also given as an argument (without `--no_local_rank`).
+        local_rank_argument: bool,
+    },
     /// `mpirun`, `mpiexec`.
     Mpi,
     /// `srun`.
@@ -95,17 +101,36 @@ impl World {
 /// When a launcher's arguments make no sense, or its ranks do not fit the cluster.
 pub fn read(command: &[OsString], cluster: &ClusterSheet) -> Result<Launch, SessionError> {
     let (own, mpi) = mpi::read(command, cluster)?;
-    let world = match torchrun::read(own, cluster)? {
+    let named = match torchrun::read(own, cluster)? {
         Some(world) => Some(world),
-        None => match mpi {
-            Some(world) => Some(world),
-            None => from_environment(own)?,
-        },
+        None => deepspeed::read(own, cluster)?,
+    };
+    let world = match named.or(mpi) {
+        Some(world) => Some(world),
+        None => from_environment(own)?,
     };
     if let Some(world) = &world {
         fits(world, cluster)?;
     }
     Ok(Launch { command: own.to_vec(), world })
+}
+
+/// A job whose launcher was met on the way: `per_node` ranks on each of `nodes` nodes, or of all that the cluster has.
+///
+/// # Errors
+/// When the ranks do not fit the cluster.
+pub fn met(
+    command: &[OsString],
+    per_node: u32,
+    nodes: Option<u32>,
+    cluster: &ClusterSheet,
+) -> Result<Launch, SessionError> {
+    let size = nodes.unwrap_or(cluster.node_count).saturating_mul(per_node);
+    let worker = WorkerCommand::Program(command.to_vec());
+    let launcher = Launcher::Torchrun { local_rank_argument: false };
+    let world = World { size, per_node, worker, launcher, own_rank: None };
+    fits(&world, cluster)?;
+    Ok(Launch { command: command.to_vec(), world: (size > 1).then_some(world) })
 }
 
 /// A job that was started by hand as one rank of many.

@@ -83,12 +83,12 @@ impl Zygote {
         let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).map_err(failed)?)
             .map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let variables = emulation.variables().into_iter().filter(|(name, _)| *name != env::TROMPE_TRACE_DIR);
-        let mut process = Command::new(&script.python)
-            .args(&script.options)
-            .args(["-m", "trompe_hook.zygote", &name])
-            .envs(variables)
+        let mut command = Command::new(&script.python);
+        command.args(&script.options).args(["-m", "trompe_hook.zygote", &name]);
+        emulation.apply(&mut command);
+        let mut process = command
             .envs(common.iter().map(|(name, value)| (name, value)))
+            // It records nothing itself.
             .env_remove(env::TROMPE_TRACE_DIR)
             .stdin(Stdio::inherit())
             .spawn()

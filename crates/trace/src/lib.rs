@@ -19,5 +19,6 @@ pub mod job;
 pub mod job_file;
 pub mod reader;
 pub mod record;
+pub mod tail;
 pub mod values;
 pub mod writer;

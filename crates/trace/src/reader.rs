@@ -111,8 +111,13 @@ impl WorkerTrace {
     }
 }
 
+/// The frames in `bytes`, which begin with one, of a thread's chunk.
+pub(crate) const fn frames(bytes: &[u8], thread: u32) -> Chunk<'_> {
+    Chunk { bytes, thread, at: 0 }
+}
+
 /// Frames of one chunk; ends at the first frame that was not finished or does not decode.
-struct Chunk<'a> {
+pub(crate) struct Chunk<'a> {
     bytes: &'a [u8],
     thread: u32,
     at: usize,
@@ -123,6 +128,11 @@ impl<'a> Chunk<'a> {
         let used = bytes.len() >= CHUNK_HEADER && bytes[..4] == CHUNK_MAGIC;
         let thread = if used { word(bytes, 4) } else { 0 };
         Self { bytes, thread, at: if used { CHUNK_HEADER } else { bytes.len() } }
+    }
+
+    /// Where the next frame would begin.
+    pub(crate) fn at(&self) -> usize {
+        self.at.min(self.bytes.len())
     }
 }
 

@@ -48,6 +48,21 @@ def all_values(name, own, value, present):
     return values
 
 
+class Gone(RuntimeError):
+    """A rank was waited for that does not run any more."""
+
+
+def _of_one(value, own, source):
+    """A value that only `source` could give; the store answers so when it has gone."""
+    if value == b"\0gone":
+        client().set(f"trompe/wanted/{own}-{source}", b"")
+        raise Gone(
+            f"rank {own} waits for an object of rank {source}, which was stopped under trompe because it did "
+            f"the same as another rank; let it run: name it in --ranks"
+        )
+    return value
+
+
 def one_value(name, own, source, value, present):
     """The value of the rank `source` in this call."""
     sequence = number("one", name)
@@ -57,7 +72,7 @@ def one_value(name, own, source, value, present):
     if own == source:
         client().set(key, value)
         return value
-    return client().get(key)
+    return _of_one(client().get(key), own, source)
 
 
 def send(name, own, peer, value):
@@ -70,6 +85,6 @@ def receive(name, own, peer):
     """The next value that `peer` gives to this rank."""
     sequence = number("receive", name, own, peer)
     key = _key(f"{name}:{peer}-{own}", sequence, peer)
-    value = client().get(key)
+    value = _of_one(client().get(key), own, peer)
     client().delete_key(key)
     return value

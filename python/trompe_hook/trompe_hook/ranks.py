@@ -10,7 +10,7 @@ import os
 import sys
 import types
 
-from . import after_import
+from . import after_import, self_made
 
 _MODULE = "torch.distributed.distributed_c10d"
 _PLANNER = "torch.distributed.checkpoint.default_planner"
@@ -40,21 +40,28 @@ class Ranks:
 
 
 def install():
-    """Arranges for the changes, in a process that is a rank of a distributed job."""
-    text = os.environ.get("TROMPE_RANKS")
-    if not text:
-        return
-    ranks = Ranks(text)
+    """Arranges for the changes: now in a rank that trompe has started, in others when they join a group."""
+    if os.environ.get("TROMPE_RANKS"):
+        _install()
+    elif os.environ.get("TROMPE_STORE"):
+        _when_loaded(_MODULE, lambda module: self_made.change(module, _install), "init_process_group")
+        _when_loaded("torch.multiprocessing.spawn", self_made.watch_spawn, "start_processes")
+
+
+def _install():
+    ranks = Ranks(os.environ["TROMPE_RANKS"])
     if len(ranks.present) < int(os.environ["TROMPE_WORLD_SIZE"]):
-        if _PLANNER in sys.modules:
-            _accept_plans(sys.modules[_PLANNER])
-        else:
-            _after(_PLANNER, _accept_plans)
-    loaded = sys.modules.get(_MODULE)
-    if loaded is not None and hasattr(loaded, "new_group"):
-        _change(loaded, ranks)
-        return
-    _after(_MODULE, lambda module: _change(module, ranks))
+        _when_loaded(_PLANNER, _accept_plans, "DefaultSavePlanner")
+    _when_loaded(_MODULE, lambda module: _change(module, ranks), "new_group")
+
+
+def _when_loaded(name, action, last):
+    """Does something with a module: now if it is loaded and has the name `last`, or when it is imported."""
+    loaded = sys.modules.get(name)
+    if loaded is not None and hasattr(loaded, last):
+        action(loaded)
+    else:
+        _after(name, action)
 
 
 def _after(name, action):

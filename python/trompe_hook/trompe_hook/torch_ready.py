@@ -15,7 +15,7 @@ import atexit
 import os
 import time
 
-from . import advice, facts, library, marks, observer, ranks
+from . import advice, facts, launchers, library, marks, observer, ranks
 
 
 class _Deferred:
@@ -47,6 +47,7 @@ def on_import(torch):
         return
     target = library.find()
     if target is not None:
+        _attempt("meeting launchers", launchers.install)
         _attempt("answering for absent ranks", ranks.install)
         _Process(torch, target).attach()
 

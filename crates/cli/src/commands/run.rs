@@ -19,6 +19,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         steps: arguments.steps,
         record_operators: !arguments.no_record_ops,
         ranks: arguments.ranks,
+        verify: arguments.verify,
         prefork: !arguments.no_prefork,
     };
     let mut progress = Shown::new();

@@ -35,9 +35,12 @@ pub(crate) fn place(report: &Report) -> String {
     let cluster = &report.cluster;
     let devices = u64::from(cluster.nodes) * u64::from(cluster.devices_per_node);
     let nodes = if cluster.nodes > 1 { format!(" in {} nodes", cluster.nodes) } else { String::new() };
-    let ranks = match (report.world_size, report.ranks_emulated) {
-        (0 | 1, _) => String::new(),
-        (world, emulated) => format!(", {world} ranks of which {emulated} ran"),
+    let ranks = match (report.world_size, report.ranks_emulated, report.ranks_checked) {
+        (0 | 1, ..) => String::new(),
+        (world, emulated, 0) => format!(", {world} ranks of which {emulated} ran"),
+        (world, emulated, checked) => {
+            format!(", {world} ranks of which {emulated} ran and {checked} were compared")
+        }
     };
     format!("{devices} × {}{nodes} ({}){ranks}", cluster.device, cluster.name)
 }

@@ -105,11 +105,7 @@ impl<'z> Group<'z> {
     }
 
     /// Waits until all have ended; the first that fails has the others ended.
-    pub(super) fn wait(mut self, watch: &mut dyn Watch) -> std::io::Result<Outcome> {
-        if let [Member { rank, process: Process::Own(child) }] = self.members.as_mut_slice() {
-            let status = child.wait()?;
-            return Ok(Outcome { status, failed: rank.filter(|_| !status.success()), stopped: false });
-        }
+    pub(super) fn wait(mut self, watch: &mut dyn Watch) -> Outcome {
         let mut last = ExitStatus::default();
         let mut looked = Stopwatch::start();
         loop {
@@ -129,10 +125,10 @@ impl<'z> Group<'z> {
             });
             if let Some((status, failed)) = failed {
                 self.end();
-                return Ok(Outcome { status, failed, stopped: false });
+                return Outcome { status, failed, stopped: false };
             }
             if self.members.is_empty() {
-                return Ok(Outcome { status: last, failed: None, stopped: false });
+                return Outcome { status: last, failed: None, stopped: false };
             }
             if looked.elapsed() > LOOK {
                 let running: Vec<Rank> = self.members.iter().filter_map(|member| member.rank).collect();
@@ -140,8 +136,11 @@ impl<'z> Group<'z> {
                     Wish::GoOn => {}
                     Wish::Stop(ranks) => self.stop(&ranks, watch),
                     Wish::StopAll => {
-                        self.stop(&running, watch);
-                        return Ok(Outcome { status: last, failed: None, stopped: true });
+                        for member in &self.members {
+                            let _ = kill(member.pid(), Signal::SIGKILL);
+                        }
+                        self.end();
+                        return Outcome { status: last, failed: None, stopped: true };
                     }
                 }
                 looked = Stopwatch::start();
@@ -211,11 +210,10 @@ impl<'z> Group<'z> {
 }
 
 fn spawn(worker: &Worker, emulation: &Emulation, core: Option<usize>) -> std::io::Result<Process> {
-    let child = Command::new(&worker.program)
-        .args(&worker.arguments)
-        .envs(emulation.variables())
-        .envs(worker.variables.iter().map(|(name, value)| (name, value)))
-        .spawn()?;
+    let mut command = Command::new(&worker.program);
+    command.args(&worker.arguments);
+    emulation.apply(&mut command);
+    let child = command.envs(worker.variables.iter().map(|(name, value)| (name, value))).spawn()?;
     let mut set = CpuSet::new();
     if let Some(core) = core
         && set.set(core).is_ok()
@@ -231,8 +229,8 @@ fn fork(
     zygote: &mut Zygote,
     core: Option<usize>,
 ) -> std::io::Result<Process> {
-    /// How much ranks that only check stand back.
-    const ASIDE: i32 = 10;
+    /// How much ranks that only check stand back: a little, since the others wait for what they say.
+    const ASIDE: i32 = 2;
     let script = Script::of(&worker.program, &worker.arguments).map_err(std::io::Error::other)?;
     let traces = emulation.traces.clone().map(|path| (env::TROMPE_TRACE_DIR, path.into()));
     let rank = zygote::Rank {

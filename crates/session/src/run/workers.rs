@@ -8,8 +8,10 @@ use trompe_base::Rank;
 use trompe_rendezvous::{Ranks, Server};
 use trompe_results::{Note, Severity};
 
-use crate::launch::{Emulation, Ended, Worker};
+use crate::discovery::{Findings, Others, Scout, lottery};
+use crate::launch::{self, Emulation, Ended, Worker};
 use crate::python::{self, Found};
+use crate::run::met;
 use crate::world::{self, Launch, Launcher, Meeting, WorkerCommand, World};
 use crate::zygote::{NotForked, Script, Zygote};
 use crate::{RankChoice, SessionError, env};
@@ -19,6 +21,9 @@ use crate::{RankChoice, SessionError, env};
 pub(super) struct Workers {
     pub(super) list: Vec<Worker>,
     job: Option<Job>,
+    /// Of a command of one process: what its processes need if they turn out to be ranks or launchers.
+    #[expect(dead_code, reason = "it serves as long as it lives")]
+    alone: Option<Alone>,
     /// Why other ranks run than were to at first.
     chosen: Option<Note>,
     /// The process from which the ranks are forked.
@@ -30,11 +35,49 @@ pub(super) struct Workers {
 #[derive(Debug)]
 struct Job {
     world: World,
-    present: Vec<Rank>,
+    cast: Cast,
     store: Server,
     program: PathBuf,
     arguments: Vec<OsString>,
     board: PathBuf,
+}
+
+/// Which ranks run, and what for.
+#[derive(Clone, Debug, Default)]
+struct Cast {
+    /// They run to their ends.
+    anchors: Vec<Rank>,
+    /// They are compared with one of those, and stopped when they are the same.
+    checks: Vec<Rank>,
+    /// Nothing else is to be found out about which ranks to run.
+    settled: bool,
+}
+
+impl Cast {
+    /// All that run, ascending.
+    fn all(&self) -> Vec<Rank> {
+        let mut all: Vec<Rank> = self.anchors.iter().chain(&self.checks).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+}
+
+/// Whoever waits for a rank: through the store, or through the folder of messages.
+struct Waiting<'a> {
+    store: &'a Server,
+    board: &'a Path,
+}
+
+impl Others for Waiting<'_> {
+    fn gone(&self, rank: Rank) {
+        let _ = fs::write(self.board.join(format!("gone-{rank}")), "");
+        self.store.gone(rank);
+    }
+
+    fn is_needed(&self, rank: Rank) -> bool {
+        self.store.is_needed(rank)
+    }
 }
 
 impl Drop for Job {
@@ -43,45 +86,86 @@ impl Drop for Job {
     }
 }
 
+/// What processes need that turn out to be ranks which the script starts itself.
+#[derive(Debug)]
+struct Alone {
+    #[expect(dead_code, reason = "it serves as long as it lives")]
+    store: Server,
+    board: PathBuf,
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.board);
+    }
+}
+
+/// What came of a launch.
+#[derive(Debug)]
+pub(super) struct Launched {
+    pub(super) ended: Ended,
+    pub(super) findings: Findings,
+    /// The ranks with which the job must start again: those that run to their ends, and those that are compared.
+    plan: Option<(Vec<Rank>, Vec<Rank>)>,
+}
+
 impl Workers {
     /// Prepares the processes of `launch`; `board` is a folder of theirs.
     pub(super) fn prepare(
         launch: &Launch,
         found: &Found,
         choice: &RankChoice,
-        board: &Path,
+        (verify, board): (u32, &Path),
     ) -> Result<Self, SessionError> {
         let Some(world) = &launch.world else {
             let arguments = launch.command.get(1..).unwrap_or_default().to_vec();
+            if !matches!(choice, RankChoice::Auto | RankChoice::All) {
+                return Err(SessionError::NoRanks);
+            }
+            fs::create_dir_all(board).map_err(|source| SessionError::writing(board, source))?;
+            let store = Server::start(Ranks::new(1, &[Rank(0)]));
+            let store = store.map_err(|source| SessionError::NoStore { source })?;
+            let launches = board.parent().unwrap_or(board).to_owned();
             let worker = Worker {
                 program: found.program.clone(),
                 arguments,
-                variables: Vec::new(),
+                variables: vec![
+                    (env::TROMPE_BOARD, board.to_owned().into()),
+                    (env::TROMPE_LAUNCH, launches.into()),
+                    (env::TROMPE_STORE, OsString::from(format!("127.0.0.1:{}", store.port()))),
+                ],
                 rank: None,
                 checks: false,
             };
-            return match choice {
-                RankChoice::Auto => {
-                    Ok(Self { list: vec![worker], job: None, chosen: None, zygote: None, not_forked: None })
-                }
-                _ => Err(SessionError::NoRanks),
-            };
+            let alone = Some(Alone { store, board: board.to_owned() });
+            return Ok(Self {
+                list: vec![worker],
+                job: None,
+                alone,
+                chosen: None,
+                zygote: None,
+                not_forked: None,
+            });
         };
-        let present = world.present(choice)?;
+        let anchors = world.present(choice)?;
+        let auto = *choice == RankChoice::Auto && world.own_rank.is_none();
+        let checks = if auto { lottery(world.size, verify, &anchors) } else { Vec::new() };
+        let cast = Cast { anchors, checks, settled: !auto };
         let (program, arguments) = program(&world.worker, found)?;
-        Self::start((program, arguments), world.clone(), present, board.to_owned())
+        Self::start((program, arguments), world.clone(), cast, board.to_owned())
     }
 
     /// Starts the store of a distributed job and says which processes to start.
     fn start(
         (program, arguments): (PathBuf, Vec<OsString>),
         world: World,
-        present: Vec<Rank>,
+        cast: Cast,
         board: PathBuf,
     ) -> Result<Self, SessionError> {
         // Messages of an earlier run would be taken for this one's.
         let _ = fs::remove_dir_all(&board);
         fs::create_dir_all(&board).map_err(|source| SessionError::writing(&board, source))?;
+        let present = cast.all();
         let store = Server::start(Ranks::new(world.size, &present));
         let store = store.map_err(|source| SessionError::NoStore { source })?;
         let meeting = Meeting { port: store.port(), board: board.clone(), present: present.clone() };
@@ -90,11 +174,11 @@ impl Workers {
             arguments: with_local_rank(&arguments, &world, *rank),
             variables: world::variables(&world, *rank, &meeting),
             rank: Some(*rank),
-            checks: false,
+            checks: !cast.anchors.contains(rank),
         };
         let list = present.iter().map(worker).collect();
-        let job = Job { world, present, store, program, arguments, board };
-        Ok(Self { list, job: Some(job), chosen: None, zygote: None, not_forked: None })
+        let job = Job { world, cast, store, program, arguments, board };
+        Ok(Self { list, job: Some(job), alone: None, chosen: None, zygote: None, not_forked: None })
     }
 
     /// Prepares the process from which the ranks are forked, when there are several.
@@ -116,28 +200,54 @@ impl Workers {
         }
     }
 
-    /// The same job with more ranks, when those that ran could not go on without others.
-    pub(super) fn with_wanted(&mut self) -> Result<Option<Self>, SessionError> {
+    /// Runs them. `again`: whether the job may be started again with other ranks.
+    pub(super) fn launch(&mut self, emulation: &Emulation, again: bool) -> Result<Launched, SessionError> {
+        let Self { list, job, zygote, .. } = self;
+        let traces = emulation.traces.clone().unwrap_or_default();
+        let Some(job) = job else {
+            met::clear(&traces);
+            let ended = launch::run(list, emulation, None, &mut met::Meeting(&traces))?;
+            return Ok(Launched { ended, findings: Findings::default(), plan: None });
+        };
+        let waiting = Waiting { store: &job.store, board: &job.board };
+        let cast = (job.cast.anchors.as_slice(), job.cast.checks.as_slice());
+        let mut scout = Scout::new(job.world.size, &traces, waiting, cast, job.cast.settled || !again);
+        let ended = launch::run(list, emulation, zygote.as_mut(), &mut scout)?;
+        let plan = scout.plan().filter(|_| ended.stopped);
+        Ok(Launched { ended, findings: scout.conclude(), plan })
+    }
+
+    /// The same job with other ranks: with those of a plan, or when those that ran could not go on without others.
+    pub(super) fn again(&mut self, launched: &Launched) -> Result<Option<Self>, SessionError> {
         let Some(job) = &self.job else { return Ok(None) };
-        let wanted = job.store.wanted();
-        let present = enough(job.world.size, &job.present, &wanted);
-        if present == job.present {
-            return Ok(None);
-        }
-        // The old folder goes when the old job is dropped.
-        let board = job.board.with_extension(present.len().to_string());
-        let command = (job.program.clone(), job.arguments.clone());
-        let mut more = Self::start(command, job.world.clone(), present.clone(), board)?;
-        (more.zygote, more.not_forked) = (self.zygote.take(), self.not_forked.take());
+        let (cast, why) = match &launched.plan {
+            Some((anchors, checks)) => {
+                let cast = Cast { anchors: anchors.clone(), checks: checks.clone(), settled: true };
+                (cast, "The groups of the first ranks show that others may differ".to_owned())
+            }
+            None => {
+                let wanted = job.store.wanted();
+                let anchors = enough(job.world.size, &job.cast.anchors, &wanted);
+                if anchors == job.cast.anchors && job.cast.checks.is_empty() || wanted.is_empty() {
+                    return Ok(None);
+                }
+                let (rank, other) = wanted[0];
+                let cast = Cast { anchors, checks: Vec::new(), settled: true };
+                (cast, format!("Rank {rank} cannot go on without rank {other}"))
+            }
+        };
+        let present = cast.all();
         let list: Vec<String> = present.iter().map(Rank::to_string).collect();
-        let (rank, other) = wanted[0];
+        // The old folder goes when the old job is dropped.
+        let number = job.board.extension().and_then(|end| end.to_str()?.parse::<u32>().ok()).unwrap_or(1);
+        let board = job.board.with_extension((number + 1).to_string());
+        let command = (job.program.clone(), job.arguments.clone());
+        let mut more = Self::start(command, job.world.clone(), cast, board)?;
+        (more.zygote, more.not_forked) = (self.zygote.take(), self.not_forked.take());
         more.chosen = Some(Note {
             severity: Severity::Info,
             code: "ranks-chosen".to_owned(),
-            text: format!(
-                "Rank {rank} cannot go on without rank {other}, so the job was started again with ranks {}.",
-                list.join(", ")
-            ),
+            text: format!("{why}, so the job was started again with ranks {}.", list.join(", ")),
             action: Some(format!("pass `--ranks {}` to start with them", list.join(","))),
         });
         Ok(Some(more))
@@ -149,7 +259,7 @@ impl Workers {
     }
 
     /// What the user should know about the ranks after they have ended.
-    pub(super) fn notes(&self, ended: &Ended) -> Vec<Note> {
+    pub(super) fn notes(&self, ended: &Ended, findings: &Findings) -> Vec<Note> {
         let Some(job) = &self.job else { return Vec::new() };
         let mut notes: Vec<Note> = self.chosen.iter().cloned().collect();
         notes.extend(self.not_forked.as_ref().map(|reason| Note {
@@ -162,7 +272,7 @@ impl Workers {
             action: None,
         }));
         if let Some(rank) = ended.failed {
-            let others = if job.present.len() > 1 { "; the other ranks were stopped" } else { "" };
+            let others = if self.list.len() > 1 { "; the other ranks were stopped" } else { "" };
             notes.push(Note {
                 severity: Severity::Error,
                 code: "rank-failed".to_owned(),
@@ -174,6 +284,7 @@ impl Workers {
                 action: Some("its own message is above".to_owned()),
             });
         }
+        notes.extend(told(job, findings));
         let assumed = job.store.assumed();
         if let Some(first) = assumed.first() {
             notes.push(Note {
@@ -189,6 +300,45 @@ impl Workers {
         }
         notes
     }
+}
+
+/// How many ranks ran, were compared, and are assumed.
+fn told(job: &Job, findings: &Findings) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let compared = findings.checked.len();
+    if !job.cast.checks.is_empty() || compared > 0 {
+        let ran = job.cast.all().len() - compared;
+        let assumed = job.world.size as usize - job.cast.all().len();
+        let pairs: Vec<String> =
+            findings.checked.iter().take(8).map(|(rank, like)| format!("{rank} as {like}")).collect();
+        let more = if compared > pairs.len() { ", …" } else { "" };
+        let pairs =
+            if pairs.is_empty() { String::new() } else { format!(" (rank {}{more})", pairs.join(", ")) };
+        notes.push(Note {
+            severity: Severity::Info,
+            code: "ranks".to_owned(),
+            text: format!(
+                "Of {} ranks {ran} ran to the end, {compared} did the same operations as one of those over two \
+                 steps{pairs}, and {assumed} are assumed to.",
+                job.world.size
+            ),
+            action: (assumed > 0).then(|| "pass `--verify N` to compare N others".to_owned()),
+        });
+    }
+    for difference in &findings.differences {
+        let (own, other) = &difference.what;
+        notes.push(Note {
+            severity: Severity::Warning,
+            code: "rank-differs".to_owned(),
+            text: format!(
+                "Rank {} does not do what rank {} does: its operation {} is {own}, there it is {other} or has other \
+                 sizes. Ranks near it that did not run may differ too.",
+                difference.rank, difference.like, difference.operation
+            ),
+            action: Some("let more of them run with `--ranks`".to_owned()),
+        });
+    }
+    notes
 }
 
 fn program(worker: &WorkerCommand, found: &Found) -> Result<(PathBuf, Vec<OsString>), SessionError> {
@@ -226,14 +376,17 @@ fn enough(size: u32, present: &[Rank], wanted: &[(Rank, Rank)]) -> Vec<Rank> {
     ranks
 }
 
-/// The old launcher of PyTorch also gives the rank in the node as the script's first argument.
+/// The old launcher of PyTorch and that of DeepSpeed also give the rank in the node as the script's first argument.
 fn with_local_rank(arguments: &[OsString], world: &World, rank: Rank) -> Vec<OsString> {
     let mut arguments = arguments.to_vec();
-    if world.launcher == (Launcher::Torchrun { local_rank_argument: true }) {
-        let script = arguments.iter().position(|word| !word.to_string_lossy().starts_with('-'));
-        let at = script.map_or(arguments.len(), |at| at + 1);
-        arguments.insert(at, format!("--local-rank={}", rank.0 % world.per_node).into());
-    }
+    let name = match world.launcher {
+        Launcher::Torchrun { local_rank_argument: true } => "--local-rank",
+        Launcher::DeepSpeed { local_rank_argument: true } => "--local_rank",
+        _ => return arguments,
+    };
+    let script = arguments.iter().position(|word| !word.to_string_lossy().starts_with('-'));
+    let at = script.map_or(arguments.len(), |at| at + 1);
+    arguments.insert(at, format!("{name}={}", rank.0 % world.per_node).into());
     arguments
 }
 

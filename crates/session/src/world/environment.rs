@@ -68,6 +68,18 @@ pub fn variables(world: &World, rank: Rank, meeting: &Meeting) -> Vec<(&'static 
             ("TORCHELASTIC_RUN_ID", OsString::from("trompe")),
             ("TORCH_NCCL_ASYNC_ERROR_HANDLING", text(1)),
         ]),
+        Launcher::DeepSpeed { .. } => {
+            let devices: Vec<String> = (0..on_node).map(|device| device.to_string()).collect();
+            variables.extend([
+                (env::RANK, text(rank.0)),
+                (env::WORLD_SIZE, text(size)),
+                ("LOCAL_RANK", text(local)),
+                ("LOCAL_SIZE", text(on_node)),
+                ("CROSS_RANK", text(node)),
+                ("CROSS_SIZE", text(nodes)),
+                (env::CUDA_VISIBLE_DEVICES, OsString::from(devices.join(","))),
+            ]);
+        }
         Launcher::Mpi => variables.extend([
             ("OMPI_COMM_WORLD_RANK", text(rank.0)),
             ("OMPI_COMM_WORLD_SIZE", text(size)),

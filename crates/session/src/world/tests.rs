@@ -68,6 +68,23 @@ fn mpi_and_slurm_are_read() {
 }
 
 #[test]
+fn deepspeed_is_read() {
+    check(
+        "deepspeed train.py --deepspeed_config c.json",
+        Some((32, 8, "$ -u train.py --deepspeed_config c.json")),
+    );
+    check(
+        "deepspeed --num_nodes=2 --num_gpus 4 --master_port 1 --module pkg.t",
+        Some((8, 4, "$ -u -m pkg.t")),
+    );
+    check("python -m deepspeed.launcher.runner --num_gpus 8 t.py", Some((32, 8, "$ -u t.py")));
+    check("deepspeed --no_python --num_gpus 2 --num_nodes 1 ./t.sh", Some((2, 2, "./t.sh")));
+    refused("dgx-h100:4", "deepspeed --num_gpus 0 t.py", "no number");
+    refused("dgx-h100:4", "deepspeed --include host:0 t.py", "names machines");
+    refused("dgx-h100:4", "deepspeed", "which script");
+}
+
+#[test]
 fn other_commands_are_of_one_process() {
     check("python train.py torchrun", None);
     check("python -m train", None);

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use trompe_base::DType;
@@ -21,8 +21,10 @@ use crate::libs::libraries;
 /// Contents up to this size are exchanged.
 pub(super) const SMALL: u64 = 1 << 20;
 
-/// How long the others are waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long another is waited for; longer where many share the processors.
+fn patience(present: usize) -> Duration {
+    Duration::from_secs(60 + 2 * present as u64)
+}
 
 #[derive(Debug)]
 struct Board {
@@ -52,6 +54,12 @@ fn given_up() -> &'static Mutex<BTreeSet<u64>> {
     &GIVEN_UP
 }
 
+/// Ranks that have ended or were stopped.
+fn gone() -> MutexGuard<'static, BTreeSet<u32>> {
+    static GONE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+    GONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The members of a communicator that exist.
 #[derive(Debug)]
 pub(super) struct Meeting {
@@ -59,6 +67,8 @@ pub(super) struct Meeting {
     identity: u64,
     own: u32,
     present: Vec<u32>,
+    /// Global ranks of those.
+    ranks: Vec<u32>,
     /// By place: the place of the stand-in, or the place itself where it exists.
     stand_ins: Vec<u32>,
 }
@@ -75,23 +85,23 @@ impl Meeting {
             }
             members => members,
         };
-        let places = || members.iter().enumerate().map(|(place, rank)| (place as u32, *rank));
-        let present: Vec<u32> =
-            places().filter(|(_, rank)| board.present.contains(rank)).map(|(place, _)| place).collect();
-        let gone = given_up().lock().unwrap_or_else(PoisonError::into_inner).contains(&communicator.identity);
-        if present.len() < 2 || gone {
+        let gone_ranks = gone();
+        let exists = |rank: &u32| board.present.contains(rank) && !gone_ranks.contains(rank);
+        let places = members.iter().enumerate().map(|(place, rank)| (place as u32, *rank));
+        let (present, ranks): (Vec<u32>, Vec<u32>) = places.filter(|(_, rank)| exists(rank)).unzip();
+        drop(gone_ranks);
+        let hopeless =
+            given_up().lock().unwrap_or_else(PoisonError::into_inner).contains(&communicator.identity);
+        if present.len() < 2 || hopeless {
             return None;
         }
-        let stand_in = |place: u32| {
-            let below = present.iter().rev().find(|other| **other <= place);
-            *below.unwrap_or(&present[0])
-        };
-        let stand_ins = (0..members.len() as u32).map(stand_in).collect();
+        let stand_ins = stand_ins(members.len(), &present);
         Some(Self {
             folder: &board.folder,
             identity: communicator.identity,
             own: communicator.rank,
             present,
+            ranks,
             stand_ins,
         })
     }
@@ -107,14 +117,26 @@ impl Meeting {
         self.put(&name(sequence, self.own), own)?;
         let mut values = BTreeMap::new();
         for place in &self.present {
-            let value = if *place == self.own { own.to_vec() } else { self.take(&name(sequence, *place))? };
-            values.insert(*place, value);
+            if *place == self.own {
+                values.insert(*place, own.to_vec());
+            } else {
+                match self.take(*place, &name(sequence, *place)) {
+                    Taken::Value(value) => drop(values.insert(*place, value)),
+                    Taken::Gone => {}
+                    Taken::Late => return None,
+                }
+            }
         }
         // Everybody has come to this call, so everybody has read what was given to the one before.
         if let Some(before) = sequence.checked_sub(1) {
             let _ = std::fs::remove_file(self.path(&name(before, self.own)));
         }
-        Some(Values { meeting: self, values })
+        let stand_ins = if values.len() == self.present.len() {
+            self.stand_ins.clone()
+        } else {
+            stand_ins(self.stand_ins.len(), &values.keys().copied().collect::<Vec<_>>())
+        };
+        Some(Values { meeting: self, stand_ins, values })
     }
 
     /// Leaves a message.
@@ -125,18 +147,27 @@ impl Meeting {
         std::fs::rename(&draft, &path).ok()
     }
 
-    /// Waits for a message.
-    pub(super) fn take(&self, name: &str) -> Option<Vec<u8>> {
+    /// Waits for a message of the member at a place.
+    fn take(&self, place: u32, name: &str) -> Taken {
         let path = self.path(name);
+        let rank = self.present.iter().position(|other| *other == place).map(|row| self.ranks[row]);
+        let left = rank.map(|rank| self.folder.join(format!("gone-{rank}")));
         let mut waited = Duration::ZERO;
         let mut pause = Duration::from_micros(20);
         loop {
+            // What it gave before it went counts, so that is looked for last.
+            let has_left =
+                waited > Duration::from_millis(2) && left.as_ref().is_some_and(|left| left.exists());
             if let Ok(value) = std::fs::read(&path) {
-                return Some(value);
+                return Taken::Value(value);
             }
-            if waited > PATIENCE {
+            if has_left {
+                gone().extend(rank);
+                return Taken::Gone;
+            }
+            if waited > patience(self.present.len()) {
                 given_up().lock().unwrap_or_else(PoisonError::into_inner).insert(self.identity);
-                return None;
+                return Taken::Late;
             }
             std::thread::sleep(pause);
             waited += pause;
@@ -182,7 +213,7 @@ pub(super) fn receive(call: &Call<'_>, pending: &Pending, meeting: Option<&Meeti
         return false;
     }
     let name = message(pending);
-    let Some(value) = meeting.take(&name) else { return false };
+    let Taken::Value(value) = meeting.take(pending.peer, &name) else { return false };
     if pending.role == Role::Receive {
         meeting.discard(&name);
     }
@@ -199,23 +230,39 @@ fn message(pending: &Pending) -> String {
     }
 }
 
+/// What came of waiting for a message.
+enum Taken {
+    Value(Vec<u8>),
+    /// The other has ended without giving it.
+    Gone,
+    /// The other has not come.
+    Late,
+}
+
+/// For each of `size` places the nearest present one below, or else the first.
+fn stand_ins(size: usize, present: &[u32]) -> Vec<u32> {
+    let stand_in = |place: u32| present.iter().rev().find(|other| **other <= place).unwrap_or(&present[0]);
+    (0..size as u32).map(|place| *stand_in(place)).collect()
+}
+
 /// What the members of a communicator gave to one call.
 #[derive(Debug)]
 pub(super) struct Values<'m> {
     meeting: &'m Meeting,
+    stand_ins: Vec<u32>,
     values: BTreeMap<u32, Vec<u8>>,
 }
 
 impl Values<'_> {
     /// What the member at a place gave.
     pub(super) fn of(&self, place: u32) -> &[u8] {
-        let giver = self.meeting.stand_ins.get(place as usize).unwrap_or(&self.meeting.own);
+        let giver = self.stand_ins.get(place as usize).unwrap_or(&self.meeting.own);
         self.values.get(giver).map_or(&[], Vec::as_slice)
     }
 
     /// The values of all members combined by an `ncclRedOp_t`; `None` for types and operators that are not computed.
     pub(super) fn reduced(&self, dtype: DType, operator: i32) -> Option<Vec<u8>> {
-        let weight = |place: u32| self.meeting.stand_ins.iter().filter(|giver| **giver == place).count();
+        let weight = |place: u32| self.stand_ins.iter().filter(|giver| **giver == place).count();
         let parts: Vec<(usize, &[u8])> =
             self.values.iter().map(|(place, value)| (weight(*place), value.as_slice())).collect();
         reduce(&parts, dtype, operator)
