@@ -17,7 +17,7 @@ use std::path::Path;
 use trompe_base::Rank;
 use trompe_hardware::ClusterSheet;
 
-use crate::{SessionError, env};
+use crate::{SessionError, env, python};
 
 pub use environment::{Meeting, private_variables, variables};
 pub use ranks::{BadRankChoice, RankChoice};
@@ -112,7 +112,15 @@ pub fn read(command: &[OsString], cluster: &ClusterSheet) -> Result<Launch, Sess
     if let Some(world) = &world {
         fits(world, cluster)?;
     }
-    Ok(Launch { command: own.to_vec(), world })
+    let mut command = own.to_vec();
+    let own_launcher =
+        world.as_ref().is_some_and(|world| matches!(world.launcher, Launcher::DeepSpeed { .. }));
+    let path = env::get(env::PATH).unwrap_or_default();
+    if own_launcher && own.first().is_some_and(|first| python::which(first, &path).is_none()) {
+        // The launcher need not be installed.
+        command.splice(..1, [OsString::from("python")]);
+    }
+    Ok(Launch { command, world })
 }
 
 /// A job whose launcher was met on the way: `per_node` ranks on each of `nodes` nodes, or of all that the cluster has.
