@@ -1,9 +1,9 @@
 //! Wall time of simulated kernels against the figures published for the reference simulator.
 //!
-//! `cargo bench -p trompe-npu --bench npu -- [--json] [--quick]`; `--attention` runs the first line only, for profilers. The baseline is a stated figure, not a measurement of
-//! ours: the reference runs fused attention 1x1x1024x2048x128 on two cores (11,828 tasks) in 46 s, that is about 257
-//! tasks per second. Times are the best of several runs on one thread; the last table shows the cost of a task against
-//! the size of a program.
+//! `cargo bench -p trompe-npu --bench npu -- [--json] [--quick] [--plot FILE.svg]`; `--attention` runs the first line
+//! only, for profilers. The baseline is a stated figure, not a measurement of ours: the reference runs fused attention
+//! 1x1x1024x2048x128 on two cores (11,828 tasks) in 46 s, that is about 257 tasks per second. Times are the best of
+//! several runs on one thread; the last rows, which `--plot` draws, show the cost of a task against the size of a run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -80,6 +80,59 @@ fn product(size: u64, cores: u32) -> Program {
     })
 }
 
+/// Nanoseconds per task over tasks, both logarithmic, one line per mode, as an SVG picture.
+fn drawn(rows: &[Row]) -> String {
+    const SIZE: (f64, f64) = (640.0, 300.0);
+    let decades = |values: &dyn Fn(&Row) -> f64| {
+        let exponents = || rows.iter().map(|row| values(row).log10());
+        (exponents().fold(f64::MAX, f64::min).floor(), exponents().fold(f64::MIN, f64::max).ceil())
+    };
+    let (tasks, cost) = (|row: &Row| row.tasks as f64, |row: &Row| row.nanoseconds_per_task);
+    let ((left, right), (low, high)) = (decades(&tasks), decades(&cost));
+    let x = |value: f64| 60.0 + (value.log10() - left) / (right - left) * (SIZE.0 - 170.0);
+    let y = |value: f64| SIZE.1 - 45.0 - (value.log10() - low) / (high - low) * (SIZE.1 - 70.0);
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+        SIZE.0, SIZE.1
+    );
+    let mut line = |text: String| {
+        out.push_str(&text);
+        out.push('\n');
+    };
+    for exponent in left as i32..=right as i32 {
+        let (at, value) = (x(10f64.powi(exponent)), 10f64.powi(exponent));
+        line(format!("<path d=\"M{at:.1} 25V{:.1}\" stroke=\"#ddd\"/>", SIZE.1 - 45.0));
+        line(format!("<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{value}</text>", SIZE.1 - 28.0));
+    }
+    for exponent in low as i32..=high as i32 {
+        let (at, value) = (y(10f64.powi(exponent)), 10f64.powi(exponent));
+        line(format!("<path d=\"M60 {at:.1}H{:.1}\" stroke=\"#ddd\"/>", SIZE.0 - 110.0));
+        line(format!("<text x=\"54\" y=\"{:.1}\" text-anchor=\"end\">{value}</text>", at + 4.0));
+    }
+    line(format!(
+        "<text x=\"60\" y=\"{:.1}\">tasks of a run (matmul in tiles of 128, 4 cores)</text>",
+        SIZE.1 - 8.0
+    ));
+    line("<text x=\"10\" y=\"15\">nanoseconds per task, one thread</text>".to_owned());
+    for (mode, color) in [("timing only", "#2f62c9"), ("with data", "#e8590c")] {
+        let points: Vec<(f64, f64)> =
+            rows.iter().filter(|row| row.mode == mode).map(|row| (x(tasks(row)), y(cost(row)))).collect();
+        let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        line(format!(
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>",
+            path.join(" ")
+        ));
+        for (x, y) in &points {
+            line(format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{color}\"/>"));
+        }
+        if let Some((x, y)) = points.last() {
+            line(format!("<text x=\"{:.1}\" y=\"{:.1}\" fill=\"{color}\">{mode}</text>", x + 8.0, y + 4.0));
+        }
+    }
+    out + "</svg>\n"
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
@@ -96,14 +149,17 @@ fn main() {
         measure("matmul 4096x4096x4096, 32 cores", &product(4096, 32), true, repeats, Some(1000.0)),
         measure("matmul 1024x1024x1024, 32 cores", &product(1024, 32), false, repeats, None),
     ];
-    for size in [512, 1024, 2048, 4096] {
-        rows.push(measure(
-            &format!("matmul {size}x{size}x{size}, 4 cores"),
-            &product(size, 4),
-            true,
-            repeats,
-            None,
-        ));
+    let first_sized = rows.len();
+    for timing_only in [true, false] {
+        // With data the largest would take seconds and say nothing more.
+        for size in [256, 512, 1024, 2048, 4096].into_iter().filter(|size| timing_only || *size <= 1024) {
+            let name = format!("matmul {size}x{size}x{size}, 4 cores");
+            rows.push(measure(&name, &product(size, 4), timing_only, repeats, None));
+        }
+    }
+    let plot = arguments.iter().position(|argument| argument == "--plot");
+    if let Some(path) = plot.and_then(|at| arguments.get(at + 1)) {
+        std::fs::write(path, drawn(&rows[first_sized..])).expect("the plot can be written");
     }
     if has("--json") {
         println!(

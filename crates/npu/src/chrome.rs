@@ -39,8 +39,7 @@ pub fn timeline(outcome: &Outcome) -> String {
             let actor = usize::from(record.actor);
             let (lane, pipe) = actor_name(actor);
             let name = spec_of(record.op).name;
-            let code = shared.program.lanes[lane as usize].as_ref();
-            let site = code.and_then(|code| code.sites.get(record.instr as usize));
+            let site = outcome.site(lane, record.instr);
             let cycles = record.end - record.start;
             let mut args = json!({
                 "lane_name": lane.name(),

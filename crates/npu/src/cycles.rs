@@ -1,6 +1,7 @@
 //! How many cycles a task takes under a profile, and what limits it.
 
 use crate::device::{MicroRate, Path, Profile};
+use crate::element::ElementType;
 use crate::exec::layout_of;
 use crate::exec::{Limits, MicroCount, Plan, align, blocks_bytes};
 use crate::ops::{Op, spec_of};
@@ -68,11 +69,7 @@ pub(crate) fn cost_of(task: &Task, plan: Option<&Plan>, profile: &Profile, limit
         }
         Op::Mmad => {
             let rate = &profile.mmad;
-            let per_cycle = match es {
-                1 => rate.macs_per_cycle_8,
-                2 => rate.macs_per_cycle_16,
-                _ => rate.macs_per_cycle_32,
-            };
+            let per_cycle = macs_per_cycle(a.dtype, profile);
             let macs = if rate.padded {
                 align(n[0], 16) * align(n[1], 16) * align(n[2], 32 / es)
             } else {
@@ -175,6 +172,32 @@ pub(crate) fn micro_cost(count: &MicroCount, profile: &Profile) -> Cost {
         }
     };
     cost(cycles, Model::Micro, count.counted)
+}
+
+/// Multiply-adds of the matrix unit per cycle for operands of this type.
+pub(crate) const fn macs_per_cycle(dtype: ElementType, profile: &Profile) -> u64 {
+    match dtype.size() {
+        1 => profile.mmad.macs_per_cycle_8,
+        2 => profile.mmad.macs_per_cycle_16,
+        _ => profile.mmad.macs_per_cycle_32,
+    }
+}
+
+/// Bytes per cycle of the path called `name` by [`path_of`], and whether every vector lane has one of its own.
+pub(crate) fn path_rate(name: &str, profile: &Profile) -> (f64, bool) {
+    let paths = &profile.paths;
+    let (path, per_lane) = match name {
+        "gm to l1" => (paths.gm_to_l1, false),
+        "gm to ub" => (paths.gm_to_ub, true),
+        "ub to gm" => (paths.ub_to_gm, true),
+        "l1 to l0" => (paths.l1_to_l0, false),
+        "l0c to gm" => (paths.l0c_to_gm, false),
+        "l0c to l1" => (paths.l0c_to_l1, false),
+        "l0c to ub" => (paths.l0c_to_ub, false),
+        "ub to l1" => (paths.ub_to_l1_nd, true),
+        _ => (paths.ub_to_ub.unwrap_or(paths.shared), true),
+    };
+    (path.bytes_per_cycle, per_lane)
 }
 
 /// The path that a task's bytes take, for the summary.

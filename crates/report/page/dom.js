@@ -78,6 +78,17 @@ function table(columns, rows) {
   );
 }
 
+// A number with its name, a graphic and what to know about it.
+const tile = (name, value, unit, graphic, ...details) =>
+  h(
+    "div",
+    { class: "tile" },
+    h("span", { class: "name" }, name),
+    h("span", { class: "value" }, value, unit && h("small", null, " " + unit)),
+    graphic,
+    details.filter(Boolean).map((detail) => h("span", { class: "detail" }, detail)),
+  );
+
 // A section of the page with its link in the bar at the top.
 function section(id, title, lead, ...content) {
   return h(

@@ -46,16 +46,6 @@ function verdict() {
   );
 }
 
-const tile = (name, value, unit, graphic, ...details) =>
-  h(
-    "div",
-    { class: "tile" },
-    h("span", { class: "name" }, name),
-    h("span", { class: "value" }, value, unit && h("small", null, " " + unit)),
-    graphic,
-    details.filter(Boolean).map((detail) => h("span", { class: "detail" }, detail)),
-  );
-
 function interval(low, value, high) {
   const [from, to] = [Math.min(low, value) * 0.9, Math.max(high, value) * 1.1];
   const place = (x) => ((x - from) / (to - from || 1)) * 100;

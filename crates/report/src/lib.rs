@@ -1,7 +1,7 @@
 //! The report a person reads, drawn from [`trompe_results`] and nothing else.
 //!
 //! What it is: [`text()`] for a terminal, and [`html`], one self-contained page (no network, no fonts, no library) with
-//! charts, the timeline of a step, and every table of the report.
+//! charts, the timeline of a step, and every table of the report; [`kernel_run`], the same two for one simulated kernel.
 //!
 //! What it is not: it predicts nothing, reads no file, knows no terminal (the caller says how wide it is and whether
 //! it shows colours), and prints nothing.
@@ -11,6 +11,7 @@
 //! be closed from inside.
 
 mod clean;
+pub mod kernel_run;
 mod page;
 mod quantity;
 mod text;

@@ -12,8 +12,8 @@ use trompe_results::{Report, Timeline};
 use crate::text::{Style, text};
 use crate::{clean, page};
 
-const TEMPLATE: &str = include_str!("../page/page.html");
-const STYLES: [&str; 4] = [
+pub(crate) const TEMPLATE: &str = include_str!("../page/page.html");
+pub(crate) const STYLES: [&str; 4] = [
     include_str!("../page/palette.css"),
     include_str!("../page/layout.css"),
     include_str!("../page/parts.css"),
@@ -38,6 +38,13 @@ const SCRIPTS: [&str; 18] = [
     include_str!("../page/timeline_draw.js"),
     include_str!("../page/timeline_gestures.js"),
     include_str!("../page/main.js"),
+];
+
+/// The scripts of the page of one kernel.
+pub(crate) const KERNEL_SCRIPTS: [&str; 3] = [
+    include_str!("../page/format.js"),
+    include_str!("../page/dom.js"),
+    include_str!("../page/kernel_run.js"),
 ];
 
 /// The report as one self-contained HTML page.
@@ -81,7 +88,7 @@ fn title(report: &Report) -> String {
 }
 
 /// `template` with each `{{name}}` replaced by its value; values are not searched again.
-fn filled(template: &str, value: impl Fn(&str) -> String) -> String {
+pub(crate) fn filled(template: &str, value: impl Fn(&str) -> String) -> String {
     let mut pieces = template.split("{{");
     let mut out = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {

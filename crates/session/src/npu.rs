@@ -12,7 +12,8 @@ use std::path::PathBuf;
 
 pub use trompe_npu::Options;
 use trompe_npu::npy;
-use trompe_npu::tune::{self, Choice};
+use trompe_npu::tune::{self, Choice, Strategy};
+use trompe_report::kernel_run;
 
 use crate::{SessionError, disk};
 
@@ -40,7 +41,7 @@ pub struct Request {
     pub target: Target,
     /// Input tensors and their `.npy` files.
     pub inputs: Vec<(String, PathBuf)>,
-    /// Folder for output tensors.
+    /// Folder for output tensors and the report.
     pub out: Option<PathBuf>,
     /// File for the timeline.
     pub trace: Option<PathBuf>,
@@ -48,7 +49,7 @@ pub struct Request {
     pub options: Options,
 }
 
-/// Runs a kernel and writes its outputs and timeline; gives the summary as text.
+/// Runs a kernel and writes its outputs, report and timeline; gives the summary as text.
 ///
 /// # Errors
 /// When a file cannot be read or written, or the kernel fails.
@@ -61,16 +62,20 @@ pub fn run(request: &Request) -> Result<String, SessionError> {
         inputs.insert(name.clone(), npy::read(name, &bytes).map_err(refused)?);
     }
     let outcome = trompe_npu::run(&program, &device, &profile, &inputs, &request.options).map_err(refused)?;
+    let summary = trompe_npu::summary::of(&outcome);
     if let Some(folder) = &request.out {
         std::fs::create_dir_all(folder).map_err(|source| SessionError::writing(folder, source))?;
         for output in outcome.outputs.iter().chain(&outcome.dumps) {
             disk::write(&folder.join(format!("{}.npy", output.name)), &npy::write(&output.content))?;
         }
+        let json = serde_json::to_vec_pretty(&summary).expect("plain data has a JSON form");
+        disk::write(&folder.join("report.json"), &json)?;
+        disk::write(&folder.join("report.html"), kernel_run::html(&summary).as_bytes())?;
     }
     if let Some(path) = &request.trace {
         disk::write(path, trompe_npu::chrome::timeline(&outcome).as_bytes())?;
     }
-    Ok(trompe_npu::summary::text(&outcome))
+    Ok(kernel_run::text(&summary))
 }
 
 /// Checks a program against a device without running it; gives its name.
@@ -84,19 +89,35 @@ pub fn validate(target: &Target) -> Result<String, SessionError> {
     Ok(program.name)
 }
 
-/// Runs every combination of parameters timing-only; gives a table, fastest first.
+/// How `tune` chooses variants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// Every combination.
+    Grid,
+    /// One parameter after the other.
+    Coordinate,
+}
+
+/// Runs variants timing-only; gives a table, fastest first.
 ///
 /// # Errors
 /// When a file cannot be read or a parameter is not the program's.
-pub fn tune(target: &Target, parameters: &[(String, Vec<i64>)]) -> Result<String, SessionError> {
+pub fn tune(
+    target: &Target,
+    parameters: &[(String, Vec<i64>)],
+    search: Search,
+) -> Result<String, SessionError> {
     let (device, profile) = sheets(target)?;
-    let mut variants = Vec::new();
-    for choice in tune::grid(parameters) {
-        let values: Choice = target.values.iter().chain(&choice).cloned().collect();
-        let program = load(&target.program, &values)?;
-        variants.push((choice, program));
-    }
-    let ranked = tune::rank(variants, &device, &profile);
+    let mut strategy: Box<dyn Strategy> = match search {
+        Search::Grid => Box::new(tune::Grid(parameters.to_vec())),
+        Search::Coordinate => Box::new(tune::Coordinate::new(parameters.to_vec())),
+    };
+    let load = |choice: &Choice| {
+        let values: Choice = target.values.iter().chain(choice).cloned().collect();
+        load(&target.program, &values)
+    };
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let ranked = tune::search(strategy.as_mut(), load, (&device, &profile), threads)?;
     let best = ranked.first().and_then(|variant| variant.result.as_ref().ok().copied());
     let mut text = String::new();
     for (place, variant) in ranked.iter().enumerate() {

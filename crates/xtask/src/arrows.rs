@@ -18,7 +18,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("estimate", &["base", "trace", "hardware"]),
     ("network", &["base", "engine", "hardware"]),
     ("cluster", &["base", "engine", "trace", "hardware", "estimate", "network", "results"]),
-    ("npu", &["base", "engine", "estimate"]),
+    ("npu", &["base", "engine", "estimate", "results"]),
     ("interop", &["base", "trace", "results"]),
     ("report", &["base", "results"]),
     // The emulated GPU.

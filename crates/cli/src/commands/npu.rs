@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use trompe_session::npu::{self, JobRequest, Options, Request, Target};
+use trompe_session::npu::{self, JobRequest, Options, Request, Search, Target};
 
 use crate::commands;
 
@@ -68,7 +68,7 @@ struct RunArguments {
     /// Content of an input tensor.
     #[arg(long = "in", value_name = "NAME=FILE.npy", value_parser = pair)]
     inputs: Vec<(String, PathBuf)>,
-    /// Folder for the output tensors, one .npy each.
+    /// Folder for the output tensors, one .npy each, and for report.html and report.json.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// File for the timeline (Chrome, Perfetto).
@@ -95,6 +95,9 @@ struct TuneArguments {
     /// Values of a parameter: of the script's keyword, or of the variable of a JSON program.
     #[arg(long = "param", value_name = "NAME=V,V,…", value_parser = values, required = true)]
     parameters: Vec<(String, Vec<i64>)>,
+    /// What is tried: grid (every combination), or coordinate (one parameter after the other, for large grids).
+    #[arg(long, value_name = "HOW", default_value = "grid", value_parser = ["grid", "coordinate"])]
+    search: String,
 }
 
 fn pair(text: &str) -> Result<(String, PathBuf), String> {
@@ -139,7 +142,10 @@ pub(crate) fn run(arguments: NpuArguments) -> anyhow::Result<ExitCode> {
             let JobArguments { job, cluster, profile, values, out } = arguments;
             npu::job(&JobRequest { job, values, cluster, profile, out })?
         }
-        NpuCommand::Tune(arguments) => npu::tune(&arguments.target.into(), &arguments.parameters)?,
+        NpuCommand::Tune(arguments) => {
+            let search = if arguments.search == "grid" { Search::Grid } else { Search::Coordinate };
+            npu::tune(&arguments.target.into(), &arguments.parameters, search)?
+        }
     };
     commands::print(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -25,6 +25,15 @@ struct Store {
 pub(crate) struct AtomicLog {
     stores: Vec<Store>,
     data: Vec<u8>,
+    room: Room,
+}
+
+/// Room for the values of one store.
+#[derive(Debug, Default)]
+struct Room {
+    old: Vec<u8>,
+    a: Vec<f32>,
+    b: Vec<f32>,
 }
 
 impl AtomicLog {
@@ -45,7 +54,7 @@ impl AtomicLog {
     pub(crate) fn settle(&mut self, tensor: u32, gm: &GlobalMemory) {
         if self.stores.iter().any(|store| store.tensor == tensor) {
             for store in self.stores.iter().filter(|store| store.tensor == tensor) {
-                apply(store, &self.data, gm);
+                apply(store, &self.data, gm, &mut self.room);
             }
             self.stores.retain(|store| store.tensor != tensor);
         }
@@ -60,8 +69,9 @@ pub(crate) fn apply_in_order<'a>(logs: impl Iterator<Item = &'a mut AtomicLog>, 
         order.extend(log.stores.iter().enumerate().map(|(at, store)| (store.cycle, core, at)));
     }
     order.sort_unstable();
+    let mut room = Room::default();
     for (_, core, at) in order {
-        apply(&logs[core].stores[at], &logs[core].data, gm);
+        apply(&logs[core].stores[at], &logs[core].data, gm, &mut room);
     }
     for log in &mut logs {
         log.stores.clear();
@@ -69,24 +79,26 @@ pub(crate) fn apply_in_order<'a>(logs: impl Iterator<Item = &'a mut AtomicLog>, 
     }
 }
 
-fn apply(store: &Store, data: &[u8], gm: &GlobalMemory) {
+fn apply(store: &Store, data: &[u8], gm: &GlobalMemory, room: &mut Room) {
     let new = &data[store.from..store.from + store.length];
-    let mut old = vec![0; store.length];
-    gm.read(store.tensor, store.offset, &mut old);
+    let Room { old, a, b } = room;
+    old.resize(store.length, 0);
+    gm.read(store.tensor, store.offset, old);
     let size = store.dtype.size();
     if store.dtype.is_float() {
         let count = store.length / size;
-        let (mut a, mut b) = (vec![0.0; count], vec![0.0; count]);
-        load_f32(store.dtype, &old, &mut a);
-        load_f32(store.dtype, new, &mut b);
+        a.resize(count, 0.0);
+        b.resize(count, 0.0);
+        load_f32(store.dtype, old, a);
+        load_f32(store.dtype, new, b);
         for (a, b) in a.iter_mut().zip(b) {
             *a = match store.kind {
-                AtomicKind::Add => *a + b,
-                AtomicKind::Max => a.max(b),
-                AtomicKind::Min => a.min(b),
+                AtomicKind::Add => *a + *b,
+                AtomicKind::Max => a.max(*b),
+                AtomicKind::Min => a.min(*b),
             };
         }
-        store_f32(store.dtype, &a, &mut old);
+        store_f32(store.dtype, a, old);
     } else {
         for (old, new) in old.chunks_exact_mut(size).zip(new.chunks_exact(size)) {
             let (a, b) = (read_int(store.dtype, old), read_int(store.dtype, new));
@@ -98,5 +110,5 @@ fn apply(store: &Store, data: &[u8], gm: &GlobalMemory) {
             write_int(store.dtype, value, old);
         }
     }
-    gm.write(store.tensor, store.offset, &old);
+    gm.write(store.tensor, store.offset, old);
 }

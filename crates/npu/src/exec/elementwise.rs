@@ -313,23 +313,30 @@ fn reduce(task: &Task, plan: &Plan, (ub, state): (&mut [u8], &VectorState), at: 
     let kind = task.views[1].dtype;
     let size = kind.size();
     let lanes = plan.active(state, size).1.min(at.lanes);
-    let mut room = [0; 256];
-    let bytes = gather(ub, &plan.streams[1], (at.starts[1], lanes, size), &mut room);
+    let mut packed = [0; 256];
+    let bytes = gather(ub, &plan.streams[1], (at.starts[1], lanes, size), &mut packed);
     let active = |lane: usize| !plan.masked || state.lane(lane, size);
-    let values = &mut turn.a[..lanes];
+    let (values, room) = (&mut turn.a[..lanes], &mut turn.b);
     load_f32(kind, bytes, values);
     let start = match task.op {
         Op::Cmax | Op::Cgmax => f32::NEG_INFINITY,
         Op::Cmin | Op::Cgmin => f32::INFINITY,
         _ => 0.0,
     };
-    let fold = |range: std::ops::Range<usize>| {
+    let mut fold = |range: std::ops::Range<usize>| {
         let kept = range.filter(|&lane| lane < lanes && active(lane)).map(|lane| values[lane]);
         match task.op {
             Op::Cmax | Op::Cgmax => kept.fold(start, f32::max),
             Op::Cmin | Op::Cgmin => kept.fold(start, f32::min),
             // Pairwise, as trees of adders do; the order is fixed.
-            _ => tree_sum(&mut kept.collect::<Vec<f32>>()),
+            _ => {
+                let mut count = 0;
+                for value in kept {
+                    room[count] = value;
+                    count += 1;
+                }
+                tree_sum(&mut room[..count])
+            }
         }
     };
     let per_block = 32 / size;

@@ -3,7 +3,7 @@
 macro_rules! rows {
     ($($op:ident $name:literal $place:literal $operands:literal $meaning:literal;)*) => {
         /// An instruction.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub(crate) enum Op { $($op,)* }
 
         pub(super) const ROWS: &[(Op, &str, &str, &str, &str)] =

@@ -168,7 +168,7 @@ impl Core {
                 let to = 8i64 << (instr.op as usize - Op::Align8 as usize);
                 let value = int(self, 0)?
                     .checked_add(to - 1)
-                    .ok_or(Fault::Other("the number is too large".into()))?;
+                    .ok_or_else(|| Fault::Other("the number is too large".into()))?;
                 self.assign(lane, instr, Value::Int(value.div_euclid(to) * to))?;
             }
             Op::CreateVarlist => {
@@ -352,7 +352,8 @@ impl Core {
         let code = std::sync::Arc::clone(&self.lane(lane).code);
         let head = &code.instrs[start];
         let (value, stop, step) = &mut self.lane(lane).loops[head.aux as usize];
-        *value = value.checked_add(*step).ok_or(Fault::Other("the loop variable overflows".into()))?;
+        *value =
+            value.checked_add(*step).ok_or_else(|| Fault::Other("the loop variable overflows".into()))?;
         let (value, goes_on) = (*value, if *step > 0 { *value < *stop } else { *value > *stop });
         if !goes_on {
             return Ok(Next::Jump(head.jump as usize + 1));

@@ -127,6 +127,7 @@ pub(super) struct Core {
     pub(super) looks_for_races: bool,
     /// Bytes that data moves read, per path.
     pub(super) moved: std::collections::BTreeMap<&'static str, u64>,
+    pub(super) macs: std::collections::BTreeMap<crate::element::ElementType, u64>,
     /// Micro counts already known: program and numbers to count.
     pub(super) counted: std::collections::BTreeMap<(u32, [u64; 8]), crate::exec::MicroCount>,
 }
@@ -211,6 +212,7 @@ impl Core {
             accesses_gm: Vec::new(),
             looks_for_races: super::races::applies(shared),
             moved: std::collections::BTreeMap::new(),
+            macs: std::collections::BTreeMap::new(),
             counted: std::collections::BTreeMap::new(),
         };
         (core, engine)

@@ -8,7 +8,7 @@ use trompe_engine::Engine;
 use crate::compile::{Lane, compile};
 use crate::device::{Device, Profile};
 use crate::element::ElementType;
-use crate::error::{ProgramError, RunError};
+use crate::error::{ProgramError, RunError, Site};
 use crate::exec::apply_in_order;
 use crate::memory::GlobalMemory;
 use crate::ops::Op;
@@ -110,8 +110,8 @@ pub struct Outcome {
     pub pipes: Vec<PipeUse>,
     /// Bytes moved per path.
     pub moved: BTreeMap<&'static str, u64>,
-    /// Multiply-adds of the matrix units.
-    pub macs: u64,
+    /// Multiply-adds of the matrix units by the type of their operands.
+    pub macs: BTreeMap<ElementType, u64>,
     /// Tasks that each waited for the one before, from the start to the end of the run.
     pub critical_path: Vec<Step>,
     /// Everything that happened, for [`crate::chrome`].
@@ -330,17 +330,15 @@ fn outcome(mut cores: Vec<Core>, shared: Arc<Shared>) -> Outcome {
     }
     let critical_path = critical_path(&cores);
     let mut moved = BTreeMap::new();
-    let mut macs = 0;
+    let mut macs = BTreeMap::new();
     let mut pipes = Vec::new();
     for core in &cores {
         pipes.extend(uses(core));
         for (path, bytes) in &core.moved {
             *moved.entry(*path).or_insert(0) += bytes;
         }
-        for record in core.records.iter().filter(|record| record.what == What::Task) {
-            if record.op == Op::Mmad {
-                macs += record.quantity;
-            }
+        for (dtype, count) in &core.macs {
+            *macs.entry(*dtype).or_insert(0) += count;
         }
     }
     let mut dumps = Vec::new();
@@ -384,30 +382,34 @@ fn uses(core: &Core) -> Vec<PipeUse> {
         let Some(state) = &core.lanes[lane as usize] else { continue };
         for &pipe in &lane.pipes()[1..] {
             let actor = super::pipe::actor_number(lane, pipe);
-            let mut stalls = BTreeMap::<String, u64>::new();
+            // By what the records say; names are made once, not per record.
+            let mut waits = BTreeMap::<(Op, u32), u64>::new();
             let (mut busy, mut tasks, mut end) = (0, 0, 0);
             for record in core.records.iter().filter(|record| usize::from(record.actor) == actor) {
                 end = end.max(record.end);
                 match record.what {
-                    What::Wait => {
-                        let name = match record.op {
-                            Op::EventWait | Op::EventRelease => {
-                                let event = &state.code.events[record.detail as usize];
-                                format!("{} from {}", event.name, event.source.name())
-                            }
-                            op => format!("{} {}", crate::ops::spec_of(op).name, record.detail),
-                        };
-                        *stalls.entry(name).or_insert(0) += record.end - record.start;
+                    What::Wait if record.end > record.start => {
+                        *waits.entry((record.op, record.detail)).or_insert(0) += record.end - record.start;
                     }
                     What::Task => {
                         busy += record.end - record.start;
                         tasks += 1;
                     }
-                    What::Set => {}
+                    What::Wait | What::Set => {}
                 }
             }
-            let mut stalls: Vec<(String, u64)> =
-                stalls.into_iter().filter(|(_, cycles)| *cycles > 0).collect();
+            let name = |(op, detail): (Op, u32)| match op {
+                Op::EventWait | Op::EventRelease => {
+                    let event = &state.code.events[detail as usize];
+                    format!("{} from {}", event.name, event.source.name())
+                }
+                op => format!("{} {detail}", crate::ops::spec_of(op).name),
+            };
+            let mut named = BTreeMap::<String, u64>::new();
+            for (key, cycles) in waits {
+                *named.entry(name(key)).or_insert(0) += cycles;
+            }
+            let mut stalls: Vec<(String, u64)> = named.into_iter().collect();
             stalls.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
             uses.push(PipeUse {
                 core: core.index,
@@ -434,16 +436,8 @@ fn critical_path(cores: &[Core]) -> Vec<Step> {
     while let Some((core, at)) = next {
         let record = &cores[core].records[at];
         if record.what == What::Task {
-            let (lane, pipe) = actor_name(record.actor.into());
-            let instruction = cores[core].site(lane, record.instr as usize).to_string();
             let (start, end) = (record.start, record.end);
-            steps.push(Step {
-                core: core as u32,
-                pipe: format!("{}.{pipe}", lane.name()),
-                instruction,
-                start,
-                end,
-            });
+            steps.push(Step { core: core as u32, actor: record.actor, instr: record.instr, start, end });
         }
         // Records are made in the order of their starts, so causes lie before what they caused.
         next = record.cause.get().filter(|&cause| {
@@ -456,6 +450,11 @@ fn critical_path(cores: &[Core]) -> Vec<Step> {
 }
 
 impl Outcome {
+    /// Where an instruction stands.
+    pub(crate) fn site(&self, lane: Lane, instr: u32) -> Option<&Site> {
+        self.shared.program.lanes[lane as usize].as_ref()?.sites.get(instr as usize)
+    }
+
     /// The makespan in microseconds of the device's clock.
     #[must_use]
     pub fn microseconds(&self) -> f64 {

@@ -398,6 +398,10 @@ impl Core {
             let read: u64 = footprint.iter().filter(|region| !region.write).map(Region::bytes).sum();
             *self.moved.entry(path).or_insert(0) += read;
         }
+        if task.op == Op::Mmad {
+            let count = task.ints[..3].iter().map(|value| *value as u64).product::<u64>();
+            *self.macs.entry(task.views[1].dtype).or_insert(0) += count;
+        }
         let turns = plan(task, &self.vectors[sub])?;
         if self.looks_for_races {
             self.remember(actor, task.instr, &footprint, task.atomic.is_some());

@@ -85,14 +85,21 @@ pub struct PipeUse {
 pub struct Step {
     /// Core.
     pub core: u32,
-    /// Lane and pipe, for example `cube.MTE2`.
-    pub pipe: String,
-    /// Instruction, as `cube[12] gm_to_l1_nd2nz (kernel.py:8)`.
-    pub instruction: String,
+    pub(crate) actor: u8,
+    pub(crate) instr: u32,
     /// First cycle.
     pub start: u64,
     /// One past the last cycle.
     pub end: u64,
+}
+
+impl Step {
+    /// Lane and pipe, for example `cube.MTE2`.
+    #[must_use]
+    pub fn pipe(&self) -> String {
+        let (lane, pipe) = actor_name(self.actor.into());
+        format!("{}.{pipe}", lane.name())
+    }
 }
 
 /// Everything of a core, for the timeline.

@@ -166,7 +166,7 @@ fn the_worked_example() {
     let starts: Vec<u64> = spans("cube.MTE2").iter().step_by(2).map(|span| span.0).collect();
     assert!(starts.windows(2).all(|pair| pair[1] - pair[0] == 1536), "{starts:?}");
     // The critical path is the loads, then the last tile's way out.
-    let path: Vec<&str> = outcome.critical_path.iter().map(|step| step.pipe.as_str()).collect();
+    let path: Vec<String> = outcome.critical_path.iter().map(trompe_npu::Step::pipe).collect();
     assert_eq!(path.iter().filter(|pipe| **pipe == "cube.MTE2").count(), 16);
     assert!(path.last().is_some_and(|pipe| pipe.ends_with("MTE3")), "{path:?}");
 }

@@ -96,7 +96,10 @@ fn files_are_refused() {
     check(&good[..good.len() / 2], "is not valid");
     check(&good.replace("\"version\": 1", "\"version\": 7"), "version 7, this build reads version 1");
     check(&good.replace("trompe-npu-program", "other"), "`format` is `other`");
-    check(&good.replace("\"lanes\"", "\"lane\""), "lane");
+    check(&good.replace("\"lanes\"", "\"lane\""), "unknown field `lane`");
+    // What is wrong inside is named by its place.
+    check(&good.replacen("\"f32\"", "\"f33\"", 1), "tensors[0].dtype: unknown variant `f33`");
+    check(&good.replacen("\"op\":", "\"opp\":", 1), "lanes[0].instructions[0]");
     check("[]", "`format` is `none`");
     assert!(Device::named("h100").unwrap_err().to_string().contains("`h100`"));
 }

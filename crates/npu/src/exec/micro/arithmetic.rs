@@ -280,7 +280,9 @@ fn reduce(op: Op, a: &mut [f32], mask: &Lanes, size: usize) {
         Op::RCmin | Op::RCgmin => f32::INFINITY,
         _ => 0.0,
     };
-    let mut values: Vec<f32> = (0..lanes).map(|lane| if mask[lane] { a[lane] } else { start }).collect();
+    let mut values = [start; 256];
+    let values = &mut values[..lanes];
+    (0..lanes).filter(|&lane| mask[lane]).for_each(|lane| values[lane] = a[lane]);
     a.fill(0.0);
     let fold = |values: &mut [f32]| match op {
         Op::RCmax | Op::RCgmax => values.iter().copied().fold(start, f32::max),
@@ -313,9 +315,10 @@ fn integers(op: Op, (a, b, old): (&mut [i64], &[i64], &[i64]), val: i64, mask: &
                 Op::RCpadd => 2,
                 _ => 32 / kind.size(),
             };
-            let values: Vec<Option<i64>> = (0..lanes).map(|lane| mask[lane].then_some(a[lane])).collect();
+            let mut values = [None; 256];
+            (0..lanes).filter(|&lane| mask[lane]).for_each(|lane| values[lane] = Some(a[lane]));
             a.fill(0);
-            for (result, part) in a.iter_mut().zip(values.chunks(group)) {
+            for (result, part) in a.iter_mut().zip(values[..lanes].chunks(group)) {
                 let kept = part.iter().flatten().copied();
                 *result = match op {
                     Op::RCmax | Op::RCgmax => kept.max().unwrap_or(0),
