@@ -95,8 +95,8 @@ class Misuse(Case):
         with k.vec0():
             k.noop(pipe="V")
         self.refused(k.build().to_json(), "tensor `all` exceeds ub: 524288 bytes at 0 of 262144")
-        self.program["tensors"][0]["shape"] = [1 << 40]
-        self.refused(self.program, "global memory is 4398046", "run it timing-only")
+        self.program["tensors"][0]["shape"] = [1 << 16, 1 << 19]
+        self.refused(self.program, "global memory is 137439", "run it timing-only")
 
     def test_jobs(self):
         said = trompe("npu", "job", EXAMPLES / "layer.py", "--set", "ranks=3", code=2)
