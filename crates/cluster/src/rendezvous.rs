@@ -10,7 +10,7 @@ use crate::collective::{CollectiveCall, Traffic};
 use crate::error::SimulationError;
 use crate::log::NONE;
 use crate::plan::{CallPlan, LONGEST};
-use crate::state::{Queued, State};
+use crate::state::{HostWait, Queued, State};
 
 /// What makes calls of several ranks one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,6 +189,29 @@ impl State<'_> {
         if factor == 1.0 { time } else { (time as f64 * factor) as u64 }
     }
 
+    /// What a rank that others wait for does instead.
+    fn whereabouts(&self, rank: u32) -> String {
+        let Some(state) = self.ranks.iter().find(|state| state.plan.rank.0 == rank) else {
+            return String::new();
+        };
+        let waits = state.streams.iter().find_map(|stream| match stream.running {
+            crate::state::Running::Collective(underway) => match underway.item.what {
+                Queued::Collective { first, .. } => state.template.calls.get(first as usize),
+                _ => None,
+            },
+            _ => None,
+        });
+        match (waits, state.host.wait) {
+            (Some(call), _) => {
+                let slot = state.plan.slots[call.call.communicator as usize];
+                let (number, communicator) = (call.number, slot.communicator);
+                format!(", which is in {} #{number} on communicator {communicator}", describe(call))
+            }
+            (None, HostWait::Finished) => ", whose program is over".to_owned(),
+            (None, _) => ", whose host waits for its own device".to_owned(),
+        }
+    }
+
     /// Who waits for what, when nothing can happen any more.
     pub(crate) fn waiting(&self) -> Vec<String> {
         let plan = self.shared.plan;
@@ -208,12 +231,13 @@ impl State<'_> {
             let (first, row) = meeting.first;
             let call = &self.ranks[first as usize].template.calls[row as usize];
             format!(
-                "{} #{} on communicator {}: rank {} waits for rank {}",
+                "{} #{} on communicator {}: rank {} waits for rank {}{}",
                 describe(call),
                 key.number,
                 point.communicator,
                 shorten(&arrived),
-                shorten(&missing)
+                shorten(&missing),
+                missing.first().map_or_else(String::new, |&rank| self.whereabouts(rank))
             )
         };
         self.rendezvous.meetings.iter().take(8).map(meeting).collect()

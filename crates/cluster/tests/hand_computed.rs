@@ -70,6 +70,16 @@ fn one_rank() {
     check("a graph costs the host one launch", s().host(3).graph(1, &[5, 6, 7]), (21, 3));
     check("copies of one direction share an engine", s().upload(1, 10).upload(2, 10), (20, 0));
     check("copies of both directions do not", s().upload(1, 10).download(2, 10), (10, 0));
+    let peer = |script: Script, stream| {
+        script.copy(
+            stream,
+            10,
+            (trompe_trace::descriptor::Place::Device, trompe_trace::descriptor::Place::Peer),
+            false,
+        )
+    };
+    check("copies to other devices share an engine", peer(peer(s(), 1), 2), (20, 0));
+    check("which is not that of the host's copies", peer(s().upload(1, 10), 2), (10, 0));
     check("copies do not hold up kernels", s().upload(1, 10).kernel(2, 10), (10, 0));
     check("legacy waits for blocking", s().kernel(7, 10).kernel(0, 5), (15, 0));
     check("blocking waits for legacy", s().kernel(0, 10).kernel(7, 5), (15, 0));
@@ -171,14 +181,19 @@ fn grouped_sends_and_receives_go_both_ways_at_once() {
     let ungrouped = |peer| Script::new().transfer(1, Send, peer, 0).transfer(1, Recv, peer, 0);
     let error = run(&[ungrouped(1), ungrouped(0)], &Options::default()).unwrap_err();
     let SimulationError::Hang { waiting, .. } = error else { panic!("{error}") };
-    assert_eq!(waiting[0], "send of 976.56 KiB #0 on communicator 0: rank 0 waits for rank 1");
+    assert_eq!(
+        waiting[0],
+        "send of 976.56 KiB #0 on communicator 0: rank 0 waits for rank 1, which is in send of 976.56 KiB #0 on \
+         communicator 0"
+    );
 }
 
 #[test]
 fn jobs_that_would_hang_are_errors() {
     let calls = |n| (0..n).fold(Script::new(), |script, _| script.all_reduce(1, 0, 1));
     let error = run(&[calls(2), calls(1), calls(2)], &Options::default()).unwrap_err();
-    assert!(error.to_string().contains("communicator 0: rank 0, 2 waits for rank 1"), "{error}");
+    let expect = "communicator 0: rank 0, 2 waits for rank 1, whose program is over";
+    assert!(error.to_string().contains(expect), "{error}");
     let other = Script::new().collective(1, AllGather, 0, 1);
     let error = run(&[calls(1), other], &Options::default()).unwrap_err();
     assert!(matches!(error, SimulationError::Mismatch { sequence: 0, .. }), "{error}");

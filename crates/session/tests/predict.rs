@@ -117,3 +117,40 @@ fn the_same_trace_gives_the_same_bytes() {
     assert!(files[0][1].len() > 1000, "the timeline has content");
     assert!(files[0] == files[1]);
 }
+
+#[test]
+fn the_report_says_what_carries_the_step() {
+    let report = predicted("h100-sxm", HostChoice::Measured);
+    let path = report.critical_path.as_ref().unwrap();
+    let sum: f64 = path.owners.iter().map(|owner| owner.seconds).sum();
+    assert!((sum - path.seconds).abs() < 1e-9 && path.seconds > 0.0, "{path:?}");
+    let first = &path.owners[0];
+    assert!(first.gain_seconds.is_some_and(|gain| gain > 0.0 && gain <= 0.11 * path.seconds), "{first:?}");
+    let effect = report.contention.as_ref().unwrap();
+    assert!(effect.on && effect.with_seconds >= effect.without_seconds, "{effect:?}");
+    assert_eq!((report.ranks.len(), report.ranks[0].stands_for), (1, 1));
+    assert_eq!(report.variation, None);
+    assert_eq!(report.memory.ranks[0].axis, trompe_results::MemoryAxis::SimulatedSeconds);
+}
+
+#[test]
+fn chance_stragglers_and_hosts_are_what_was_asked_for() {
+    let run =
+        |choices: Choices| predict(&job::job(4), &resolve("h100-sxm").unwrap(), &choices).unwrap().report;
+    let jitter = "kernel=0.1,host=0.1".parse().unwrap();
+    let varied = run(Choices { jitter, repeat: 9, ..Choices::default() });
+    let variation = varied.variation.as_ref().unwrap();
+    assert_eq!((variation.repeats.count, variation.kernel_jitter), (9, 0.1));
+    let median = variation.repeats.median;
+    assert!(variation.repeats.low < median && median < variation.repeats.high, "{variation:?}");
+    assert!((varied.step_time.unwrap().seconds / median - 1.0).abs() < 1e-9);
+    let stragglers = vec!["rank=0,gpu=0.5".parse().unwrap()];
+    let slow = run(Choices { stragglers, host: HostChoice::Off, ..Choices::default() });
+    let plain = slow.variation.as_ref().unwrap().plain_seconds;
+    assert!((slow.step_time.unwrap().seconds / plain - 2.0).abs() < 0.2);
+    let none = Choices { stragglers: vec!["rank=9,gpu=0.5".parse().unwrap()], ..Choices::default() };
+    assert!(predict(&job::job(4), &resolve("h100-sxm").unwrap(), &none).is_err());
+    let named = run(Choices { host: HostChoice::Named("ryzen-9-7950x".into()), ..Choices::default() });
+    assert_eq!(named.host.simulated_on, "ryzen-9-7950x");
+    assert!(named.notes.iter().any(|note| note.code == "named-host"), "{:?}", named.notes);
+}

@@ -22,11 +22,15 @@ pub(crate) struct Arguments {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
+    /// What to pass on to the benchmarks, after `--`: `--quick`; `--callgrind` (engine: instructions per event, needs
+    /// valgrind); `--full`, `--plot DIR NOTE` (cluster).
+    #[arg(last = true)]
+    more: Vec<String>,
 }
 
 /// Runs the chosen benchmarks in the workspace at `root`.
 pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
-    let Arguments { ref parts, json: as_json } = *arguments;
+    let Arguments { ref parts, ref more, json: as_json } = *arguments;
     let chosen: Vec<&str> =
         if parts.is_empty() { PARTS.to_vec() } else { parts.iter().map(String::as_str).collect() };
     let machine = machine();
@@ -38,6 +42,7 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
         let package = format!("trompe-{part}");
         let mut command = Command::new(std::env!("CARGO"));
         command.current_dir(root).args(["bench", "--quiet", "-p", &package, "--bench", part, "--"]);
+        command.args(more);
         if as_json {
             command.arg("--json");
             let output = command.output().with_context(|| format!("cannot run the benchmark of `{part}`"))?;
