@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use trompe_session::{HostChoice, JitterChoice, RankChoice, StepChoice, StragglerChoice};
+use trompe_session::{HostChoice, JitterChoice, NetworkSource, RankChoice, StepChoice, StragglerChoice};
 
 /// Predicts what a deep-learning training job will do on a GPU cluster, without any GPU.
 #[derive(Debug, Parser)]
@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Doctor(DoctorArguments),
     /// List the devices and nodes that can be simulated.
     Gpus(GpusArguments),
+    /// Explain and fit the times of collectives.
+    Network(crate::commands::network::NetworkArguments),
     /// Simulate NPU kernels cycle by cycle: run, validate, tune.
     Npu(crate::commands::npu::NpuArguments),
 }
@@ -104,6 +106,10 @@ pub(crate) struct ModelArguments {
     /// Replay so many times with other seeds, for the distribution of the step time.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) repeat: u32,
+    /// Where the times of collectives come from, when not from the built-in constants: a file that `trompe network fit`
+    /// wrote, or astra-sim=PROGRAM (ASTRA-sim's analytical back end).
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) network: Option<NetworkSource>,
     /// Samples that one step processes on one rank, when the trace does not show it.
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) samples_per_step: Option<f64>,
@@ -170,6 +176,31 @@ pub(crate) enum TraceCommand {
     Show(ShowArguments),
     /// Print sums over a trace.
     Stats(StatsArguments),
+    /// Write a job trace in another tool's format.
+    Export(ExportArguments),
+}
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  trompe trace export trompe-out --chakra chakra
+  trompe trace export trompe-out --chakra chakra --cluster dgx-h100:4 --host off
+DIR then holds job.RANK.et for every rank and comm_group.json. ASTRA-sim reads them with
+--workload-configuration=DIR/job --comm-group-configuration=DIR/comm_group.json.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub(crate) struct ExportArguments {
+    /// Output folder of a run, or a job.trace.
+    #[arg(value_name = "DIR")]
+    pub(crate) trace: PathBuf,
+    /// Write Chakra execution traces (protobuf, one per rank) into this folder.
+    #[arg(long, value_name = "DIR2", required = true)]
+    pub(crate) chakra: PathBuf,
+    /// With the times of this device, node or cluster instead of the recorded one.
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) cluster: Option<String>,
+    #[command(flatten)]
+    pub(crate) model: ModelArguments,
 }
 
 const SHOW_EXAMPLES: &str = "\

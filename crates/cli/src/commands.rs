@@ -2,6 +2,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod gpus;
+pub(crate) mod network;
 pub(crate) mod npu;
 pub(crate) mod report;
 pub(crate) mod run;
@@ -38,6 +39,7 @@ impl From<&ModelArguments> for Choices {
             stragglers: arguments.stragglers.clone(),
             seed: arguments.seed,
             repeat: arguments.repeat,
+            network: arguments.network.clone(),
             ..Self::default()
         }
     }

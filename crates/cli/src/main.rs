@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Command::Trace(arguments) => commands::trace::run(&arguments.command),
         Command::Report(arguments) => commands::report::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Network(arguments) => commands::network::run(&arguments),
         Command::Npu(arguments) => commands::npu::run(arguments),
         Command::Gpus(arguments) => commands::gpus::run(&arguments),
     };

@@ -140,6 +140,12 @@ pub struct NetworkConstants {
     /// its bytes' time.
     #[serde(default)]
     pub ramp: f64,
+    /// Microseconds that the adapters add to a step, where that was measured; the sheet's otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<f64>,
+    /// Whether these were fitted to the very network that is priced, so that `low` and `high` are its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
     /// How the times of the bytes inside and between nodes add up: the `p` of a p-norm. 1 is one after the other, large
     /// numbers are the longer of the two.
     pub overlap: f64,

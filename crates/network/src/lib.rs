@@ -21,6 +21,7 @@ pub mod flow;
 mod model;
 mod operation;
 mod placement;
+mod profile;
 pub mod readers;
 pub mod tuner;
 
@@ -32,3 +33,4 @@ pub use fit::{Fitted, Sample, fit};
 pub use model::{Estimate, Method, NetworkModel};
 pub use operation::Operation;
 pub use placement::Placement;
+pub use profile::{LEAST, Profile, ProfileError, Score, profile};

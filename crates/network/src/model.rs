@@ -89,14 +89,22 @@ impl NetworkModel {
         let features = Features::of(operation, choice.algorithm, bytes.as_f64(), placement);
         let (inside, term, method) = self.inside(operation, placement, &choice, &features);
         // Networks differ more than nodes do, and one was measured.
-        let method = if placement.nodes > 1 { method.max(Method::Scaled) } else { method };
+        let method = match placement.nodes {
+            ..=1 => method,
+            _ if self.constants.network.own => Method::Fitted,
+            _ => method.max(Method::Scaled),
+        };
         let (micros, low, high) = if placement.nodes > 1 {
             let across = self.across((operation, bytes), placement, &choice, &features);
             let network = &self.constants.network;
             // Both carry the same bytes at the same time, in each other's way.
             let bytes = (inside.bytes.powf(network.overlap) + across.bytes.powf(network.overlap))
                 .powf(1.0 / network.overlap);
-            let (low, high) = if method == Method::Tuner { UNMEASURED } else { SCALED };
+            let (low, high) = match method {
+                _ if network.own => (1.0, 1.0),
+                Method::Tuner => UNMEASURED,
+                _ => SCALED,
+            };
             // Filling a pipeline whose chunks are neither too short for the steps' latency nor too long to fill it.
             let filling = network.ramp * (across.start * across.bytes).sqrt();
             (inside.start + across.start + bytes + filling, low.min(network.low), high.max(network.high))
@@ -282,7 +290,8 @@ impl NetworkModel {
             Algorithm::Tree | Algorithm::NvlsTree => rate * tuner::tree_share(choice.protocol, bytes),
             _ => rate,
         };
-        let step = tuner::network_step(choice, self.fabric.adapter_latency.as_micros_f64());
+        let latency = crate::profile::latency(network, &self.fabric).as_micros_f64();
+        let step = tuner::network_step(choice, latency);
         // Messages to many peers are posted without waiting for each other.
         let steps = if choice.algorithm == Algorithm::Direct {
             1.0 + 0.1 * (features.network_steps - 1.0)

@@ -15,6 +15,9 @@ pub enum SessionError {
     /// An NPU kernel or one of its files is wrong; the text says what to do.
     #[error("{0}")]
     Npu(String),
+    /// A log, a file of constants or a program that times collectives is wrong; the text says what to do.
+    #[error("{0}")]
+    Network(String),
     /// A job was to run on devices that run no CUDA.
     #[error("`{device}` is an NPU and runs no CUDA program")]
     NoCuda {
@@ -210,7 +213,7 @@ impl SessionError {
         const WHEEL: &str = "install a CUDA build of PyTorch: `python -m pip install torch` on Linux x86-64 \
              (no GPU is needed; `--no-deps` leaves out the NVIDIA packages, which are not needed either)";
         Some(match self {
-            Self::Npu(_) => return None,
+            Self::Npu(_) | Self::Network(_) => return None,
             Self::NoCuda { .. } => {
                 "choose a GPU of `trompe gpus`; kernels for NPUs are simulated by `trompe npu`, jobs \
                  made of them by `trompe npu job`"

@@ -3,6 +3,7 @@
 //! The same job trace, cluster and options give the same report, byte by byte, but for the seconds that trompe itself
 //! took, which the caller fills in.
 
+pub mod export;
 mod flops;
 mod interval;
 mod kernels;
@@ -18,7 +19,7 @@ mod varied;
 mod verdict;
 
 use trompe_base::Duration;
-use trompe_cluster::{Contention, Network, Options, Outcome, Replay, Variation};
+use trompe_cluster::{Contention, Options, Outcome, Replay, Variation};
 use trompe_estimate::{KernelEstimator, Physics, WithPrograms};
 use trompe_hardware::ClusterSheet;
 use trompe_results::{HostMode, HostModel, Job, Report, SCHEMA_VERSION, Timeline};
@@ -26,6 +27,7 @@ use trompe_trace::job::{JobTrace, RankTemplate, StepSource};
 
 use crate::SessionError;
 use crate::host_model::{self, Host, HostChoice};
+use crate::network::{Collectives, NetworkSource};
 use crate::npu;
 use crate::run_facts::RunFacts;
 use crate::variation::{JitterChoice, StragglerChoice, stragglers};
@@ -51,6 +53,8 @@ pub struct Choices {
     pub seed: u64,
     /// How often a job with chance in it is replayed.
     pub repeat: u32,
+    /// Where the times of collectives come from; the built-in constants when `None`.
+    pub network: Option<NetworkSource>,
 }
 
 impl Default for Choices {
@@ -65,6 +69,7 @@ impl Default for Choices {
             stragglers: Vec::new(),
             seed: 0,
             repeat: 1,
+            network: None,
         }
     }
 }
@@ -158,7 +163,7 @@ pub(crate) struct Simulation<'a> {
     choices: &'a Choices,
     priced: Vec<Vec<pricing::Priced>>,
     prices: trompe_cluster::Prices,
-    collectives: Network,
+    collectives: Collectives,
     options: Options,
     host: Host,
     kinds: ranks::Kinds,
@@ -197,17 +202,20 @@ impl<'a> Simulation<'a> {
             variation,
             ..Options::default()
         };
-        let (collectives, kinds) = (Network::of_cluster(cluster), trompe_cluster::group_kinds(job));
+        let collectives = Collectives::of(cluster, choices.network.as_ref())?;
+        let kinds = trompe_cluster::group_kinds(job);
         Ok(Self { job, cluster, choices, priced, prices, collectives, options, host, kinds })
     }
 
     fn compile<'b>(&'b self, options: &'b Options) -> Result<Replay<'b>, SessionError> {
-        Replay::new(self.job, &self.prices, &self.collectives, options)
+        Replay::new(self.job, &self.prices, self.collectives.model(), options)
             .map_err(|error| SessionError::Simulation { reason: error.to_string() })
     }
 
     fn replayed(&self, replay: &Replay<'_>) -> Result<Outcome, SessionError> {
-        replay.run().map_err(|error| SessionError::Simulation { reason: error.to_string() })
+        let outcome = replay.run().map_err(|error| SessionError::Simulation { reason: error.to_string() })?;
+        self.collectives.check()?;
+        Ok(outcome)
     }
 
     /// Replays under other options, for the step time alone.

@@ -65,6 +65,20 @@ pub fn simulate(request: &Request, progress: &mut dyn Progress) -> Result<Simula
     Ok(Simulated { prediction, written })
 }
 
+/// A kept trace and the cluster to simulate it on: the one asked for, else the one of the run.
+///
+/// # Errors
+/// When there is no trace or no such cluster.
+pub(crate) fn trace_and_cluster(
+    path: &Path,
+    asked: Option<&str>,
+) -> Result<(JobTrace, ClusterSheet), SessionError> {
+    let (job, folder) = open(path)?;
+    let facts = RunFacts::of(&job.facts);
+    let cluster = cluster(asked, folder.as_deref(), &facts)?;
+    Ok((job, cluster))
+}
+
 /// The job trace of `path` and the folder it lies in.
 fn open(path: &Path) -> Result<(JobTrace, Option<PathBuf>), SessionError> {
     if path.is_file() {

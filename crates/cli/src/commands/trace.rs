@@ -4,15 +4,17 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::bail;
+use trompe_session::predict::export;
 use trompe_session::traces::{self, JobStats, Line, Tally, Trace, WorkerStats};
 
-use crate::arguments::{ShowArguments, StatsArguments, TraceCommand};
+use crate::arguments::{ExportArguments, ShowArguments, StatsArguments, TraceCommand};
 use crate::commands;
 
 pub(crate) fn run(command: &TraceCommand) -> anyhow::Result<ExitCode> {
     match command {
         TraceCommand::Show(arguments) => show(arguments),
         TraceCommand::Stats(arguments) => stats(arguments),
+        TraceCommand::Export(arguments) => export(arguments),
     }
 }
 
@@ -78,6 +80,22 @@ fn stats(arguments: &StatsArguments) -> anyhow::Result<ExitCode> {
         }
     }
     commands::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn export(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
+    let exported = export::chakra(&export::Request {
+        trace: arguments.trace.clone(),
+        cluster: arguments.cluster.clone(),
+        choices: (&arguments.model).into(),
+        out: arguments.chakra.clone(),
+    })?;
+    commands::print(&format!(
+        "{} traces: {}.RANK.et\n{}\n",
+        exported.ranks,
+        exported.prefix.display(),
+        exported.groups.display()
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 

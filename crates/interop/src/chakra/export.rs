@@ -17,7 +17,7 @@ use std::io::{self, Write};
 
 use prost::Message;
 use trompe_base::{Duration, Rank};
-use trompe_trace::job::{Action, CallClass, Collective, HostEvent, JobTrace, Operation, RankTemplate};
+use trompe_trace::job::{Action, Collective, HostEvent, JobTrace, Operation, RankTemplate};
 use trompe_trace::record::{CollectiveKind, StreamKind};
 
 use super::wire::{CommunicationType, GlobalMetadata, Node, NodeType, Value, attribute};
@@ -329,8 +329,27 @@ impl<W: Write> Exporter<'_, W> {
     }
 }
 
-/// Host time as recorded, with what `cost` says of each call.
+/// The trace of one member of a job that is one collective of `bytes` (as nccl-tests counts them) among `ranks`; `None` for
+/// what ASTRA-sim does not know.
 #[must_use]
-pub fn host_time(event: &HostEvent, cost: impl Fn(CallClass) -> Duration) -> Duration {
-    event.gap + cost(event.call)
+pub fn single_collective(kind: CollectiveKind, bytes: u64, ranks: u32) -> Option<Vec<u8>> {
+    let (communication, bytes) = match kind {
+        CollectiveKind::AllReduce => (CommunicationType::AllReduce, bytes),
+        CollectiveKind::AllGather => (CommunicationType::AllGather, bytes / u64::from(ranks.max(1))),
+        CollectiveKind::ReduceScatter => (CommunicationType::ReduceScatter, bytes),
+        CollectiveKind::AllToAll => (CommunicationType::AllToAll, bytes),
+        _ => return None,
+    };
+    let node = Node {
+        name: format!("{kind:?}").to_lowercase(),
+        kind: NodeType::Collective.into(),
+        attributes: vec![
+            attribute("is_cpu_op", Value::Bool(false)),
+            attribute("comm_type", Value::Int64(i64::from(i32::from(communication)))),
+            attribute("comm_size", Value::Int64(bytes as i64)),
+        ],
+        ..Node::default()
+    };
+    let head = GlobalMetadata { version: SCHEMA.to_owned(), attributes: Vec::new() };
+    Some([head.encode_length_delimited_to_vec(), node.encode_length_delimited_to_vec()].concat())
 }

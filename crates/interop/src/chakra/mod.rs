@@ -7,5 +7,5 @@ mod export;
 mod file;
 pub mod wire;
 
-pub use export::{Costs, groups, host_time, write_rank};
+pub use export::{Costs, groups, single_collective, write_rank};
 pub use file::{ChakraError, read};

@@ -178,6 +178,8 @@ fn unfitted_network() -> NetworkConstants {
         all_to_all: 1.0,
         message: 1.0,
         ramp: 0.0,
+        latency: None,
+        own: false,
         overlap: 8.0,
         low: 1.0,
         high: 1.0,

@@ -30,6 +30,21 @@ pub enum Wire {
     Down(u32, u32),
 }
 
+impl std::fmt::Display for Wire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Out(device) => write!(f, "port out of device {device}"),
+            Self::In(device) => write!(f, "port into device {device}"),
+            Self::Pair(from, to) => write!(f, "links {from} to {to}"),
+            Self::Host(node) => write!(f, "PCIe tree of node {node}"),
+            Self::AdapterOut(node, adapter) => write!(f, "adapter {adapter} of node {node}, out"),
+            Self::AdapterIn(node, adapter) => write!(f, "adapter {adapter} of node {node}, in"),
+            Self::Up(leaf, rail) => write!(f, "leaf {leaf}, rail {rail} into the core"),
+            Self::Down(leaf, rail) => write!(f, "core into leaf {leaf}, rail {rail}"),
+        }
+    }
+}
+
 impl Wire {
     /// The node that it belongs to, when it belongs to one; `devices` in each node.
     #[must_use]

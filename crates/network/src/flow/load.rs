@@ -63,6 +63,14 @@ impl Load {
         self.wires.keys().copied()
     }
 
+    /// The wire that it uses most (the first of equals) and the share of it.
+    #[must_use]
+    pub fn busiest(&self) -> Option<(Wire, f64)> {
+        let most = self.wires.values().copied().fold(0.0, f64::max);
+        let wire = self.wires.iter().find(|(_, parts)| **parts >= most)?.0;
+        Some((*wire, self.busiest / PARTS * most / PARTS))
+    }
+
     /// Whether the two use a wire in common.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {

@@ -1,4 +1,5 @@
-//! Fabrics from what other tools print or read: `nvidia-smi topo -m`, NCCL's topology files, ASTRA-sim's networks.
+//! Fabrics from what other tools print or read: `nvidia-smi topo -m`, NCCL's topology files, ASTRA-sim's networks; and times
+//! from nccl-tests.
 //!
 //! They say how devices hang together, not what the devices are. A caller reads the links and
 //! lays them on a [`crate::Fabric`] ([`NodeLinks::apply`]). Readers take texts; whoever has the file reads it.
@@ -6,10 +7,12 @@
 mod astra;
 mod matrix;
 mod nccl;
+mod nccl_tests;
 
 pub use astra::{AstraBlock, AstraDimension, AstraError, read_astra_network};
 pub use matrix::{MatrixError, read_matrix};
 pub use nccl::{NcclTopologyError, read_nccl_topology};
+pub use nccl_tests::{Hints, LogError, Measured, operation_in, read_nccl_tests};
 
 use trompe_hardware::BytesPerSecond;
 

@@ -31,6 +31,21 @@ pub enum Algorithm {
     Direct,
 }
 
+impl Algorithm {
+    /// Its name in NCCL's words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ring => "ring",
+            Self::Tree => "tree",
+            Self::Nvls => "nvls",
+            Self::NvlsTree => "nvls_tree",
+            Self::Pat => "pat",
+            Self::Direct => "direct",
+        }
+    }
+}
+
 /// How a message is cut and flagged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -43,6 +58,18 @@ pub enum Protocol {
     LowLatency128,
     /// Whole chunks, then a synchronisation.
     Simple,
+}
+
+impl Protocol {
+    /// Its name in NCCL's words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LowLatency => "ll",
+            Self::LowLatency128 => "ll128",
+            Self::Simple => "simple",
+        }
+    }
 }
 
 /// The generations that NCCL tells apart.

@@ -1,0 +1,168 @@
+//! Chakra execution traces of a small job, read back.
+
+use trompe_base::{Bytes, DType, Duration, EventId, Flops, Rank, StreamId, ThreadIndex};
+use trompe_interop::chakra::wire::{CommunicationType, Node, NodeType};
+use trompe_interop::chakra::{self, ChakraError, Costs};
+use trompe_trace::descriptor::{Descriptor, Direction, Other, Work};
+use trompe_trace::job::{
+    Action, CallClass, Collective, Communicator, HostEvent, JobTrace, Operation, RankInstance, RankTemplate,
+    Stream,
+};
+use trompe_trace::record::{CollectiveKind, StreamKind};
+
+/// Device work takes 1.4 µs, collectives 100 µs, hosts what was recorded.
+struct Fixed;
+
+impl Costs for Fixed {
+    fn operation(&self, _template: usize, _operation: usize) -> Duration {
+        Duration::from_picos(1_400_000)
+    }
+
+    fn collective(&self, _collective: &Collective, _members: &[Rank], _ends: (u32, u32)) -> Duration {
+        Duration::from_micros(100)
+    }
+
+    fn host(&self, event: &HostEvent) -> Duration {
+        event.gap
+    }
+}
+
+fn event(gap: u64, action: Action) -> HostEvent {
+    let gap = Duration::from_micros(gap);
+    HostEvent { thread: ThreadIndex(0), gap, call: CallClass::Launch, site: 0, action }
+}
+
+fn kernel(stream: u32) -> Action {
+    Action::Enqueue { stream: StreamId(stream), operation: 0, blocking: false }
+}
+
+fn collective(stream: u32, kind: CollectiveKind, peer: u32, group: u64) -> Action {
+    let (bytes, dtype) = (Bytes(4096), DType::F32);
+    let collective = Collective { kind, communicator: 0, sequence: 0, bytes, dtype, peer, group };
+    Action::Collective { stream: StreamId(stream), collective }
+}
+
+/// Two ranks in one communicator, with these events.
+fn nodes(rank: u32, events: Vec<HostEvent>) -> Vec<Node> {
+    let work = Work { read: Bytes(64), written: Bytes(64), flops: Flops(1000) };
+    let operation = Operation {
+        name: "kernel".into(),
+        short_name: String::new(),
+        descriptor: Descriptor::Other(Other { work, blocks: 1, threads: 1 }),
+        direction: Direction::Forward,
+        launch: None,
+    };
+    let stream = |id, kind| Stream { id: StreamId(id), device: 0, priority: 0, kind };
+    let streams = vec![
+        stream(0, StreamKind::Legacy),
+        stream(1, StreamKind::NonBlocking),
+        stream(2, StreamKind::NonBlocking),
+        stream(3, StreamKind::Blocking),
+    ];
+    let template = RankTemplate { operations: vec![operation], streams, events, ..RankTemplate::default() };
+    let instance = || RankInstance { template: 0, communicators: vec![0], emulated: true };
+    let job = JobTrace {
+        templates: vec![template],
+        ranks: vec![instance(), instance()],
+        communicators: vec![Communicator { members: vec![Rank(0), Rank(1)], purpose: None }],
+        ..JobTrace::default()
+    };
+    let mut bytes = Vec::new();
+    chakra::write_rank(&job, Rank(rank), &Fixed, &mut bytes).unwrap();
+    assert_eq!(chakra::groups(&job), "{\n  \"1\": [0, 1]\n}\n");
+    let (head, nodes) = chakra::read(bytes.as_slice()).unwrap();
+    assert_eq!(head.version, "0.0.4");
+    // A file cut anywhere is an error, never a shorter trace.
+    for end in 1..bytes.len() {
+        let whole = chakra::read(&bytes[..end]).map(|(_, nodes)| nodes.len());
+        assert!(
+            matches!(whole, Err(ChakraError::Truncated { .. }))
+                || whole.is_ok_and(|count| count < nodes.len())
+        );
+    }
+    nodes
+}
+
+#[test]
+fn hosts_streams_and_events() {
+    let nodes = nodes(
+        0,
+        vec![
+            event(5, kernel(1)),
+            event(0, kernel(1)),
+            event(0, Action::RecordEvent { stream: StreamId(1), event: EventId(7), version: 1 }),
+            event(0, Action::WaitEvent { stream: StreamId(2), event: EventId(7), version: 1 }),
+            event(0, kernel(2)),
+            event(3, Action::SynchronizeStream { stream: StreamId(2) }),
+            event(2, kernel(1)),
+        ],
+    );
+    let rows: Vec<(i32, &[u64], u64)> =
+        nodes.iter().map(|node| (node.kind, node.data.as_slice(), node.duration_micros)).collect();
+    let compute = i32::from(NodeType::Compute);
+    let expect: [(i32, &[u64], u64); 7] = [
+        (compute, &[], 5),
+        // 1.4 + 1.4 µs become 1 + 2.
+        (compute, &[0], 1),
+        (compute, &[1, 0], 2),
+        (compute, &[2, 0], 1),
+        (compute, &[0], 3),
+        (compute, &[4, 3], 2),
+        (compute, &[2, 5], 1),
+    ];
+    assert_eq!(rows, expect);
+    assert_eq!((nodes[1].integer("num_ops"), nodes[1].integer("tensor_size")), (Some(1000), Some(128)));
+    assert_eq!((nodes[0].integer("is_cpu_op"), nodes[1].integer("is_cpu_op")), (Some(1), Some(0)));
+}
+
+#[test]
+fn the_default_stream_holds_back_and_is_held_back() {
+    let nodes =
+        nodes(0, vec![event(0, kernel(3)), event(0, kernel(0)), event(0, kernel(1)), event(0, kernel(3))]);
+    let deps: Vec<&[u64]> = nodes.iter().map(|node| node.data.as_slice()).collect();
+    assert_eq!(deps, [&[][..], &[0], &[], &[0, 1]]);
+}
+
+#[test]
+fn collectives_and_messages() {
+    use CollectiveKind::{AllGather, AllReduce, Recv, Send};
+    let nodes = nodes(
+        1,
+        vec![
+            event(0, collective(1, AllReduce, 0, 0)),
+            event(0, collective(1, AllGather, 0, 0)),
+            event(0, collective(1, Send, 0, 9)),
+            event(0, collective(1, Recv, 0, 9)),
+            event(0, kernel(1)),
+        ],
+    );
+    let kind = |node: &Node| (node.kind, node.integer("comm_type"), node.integer("comm_size"));
+    let coded = |code: CommunicationType| Some(i64::from(i32::from(code)));
+    assert_eq!(
+        kind(&nodes[0]),
+        (NodeType::Collective.into(), coded(CommunicationType::AllReduce), Some(4096))
+    );
+    // An all-gather is counted by what one rank puts in.
+    assert_eq!(
+        kind(&nodes[1]),
+        (NodeType::Collective.into(), coded(CommunicationType::AllGather), Some(2048))
+    );
+    assert_eq!((nodes[0].text("pg_name"), nodes[0].duration_micros), (Some("1"), 100));
+    // A group call's messages run side by side, and what follows waits for both.
+    assert_eq!((nodes[2].kind, nodes[3].kind), (NodeType::Send.into(), NodeType::Receive.into()));
+    assert_eq!((nodes[2].data.as_slice(), nodes[3].data.as_slice()), (&[1][..], &[1][..]));
+    assert_eq!(nodes[4].data, [2, 3]);
+    let ends = |node: &Node| (node.integer("comm_src"), node.integer("comm_dst"), node.integer("comm_tag"));
+    assert_eq!(ends(&nodes[2]), (Some(1), Some(0), Some(0)));
+    assert_eq!(ends(&nodes[3]), (Some(0), Some(1), Some(0)));
+}
+
+#[test]
+fn files_that_are_none() {
+    assert!(matches!(chakra::read(&[][..]), Err(ChakraError::Empty)));
+    assert!(chakra::read(&b"not a trace at all"[..]).is_err());
+    assert!(matches!(
+        chakra::read(&[0xff; 20][..]),
+        Err(ChakraError::Malformed { .. } | ChakraError::Truncated { .. })
+    ));
+}
