@@ -14,7 +14,8 @@ Of a `[[case]]`: the keys of tests/jobs.toml but for those that a run decides, a
     environment  another environment than the file's
     runs         list of "CLUSTER RANKS": each is one `trompe run`; RANKS as for `--ranks`, `-` for a job
                  without a launcher. `{gpus}` in the command is the number of devices of a node
-    groups       operations that must be among the collectives, as "all-gather of 8"
+    groups       operations that must be among the collectives, as "all-gather of 8"; not asked of runs
+                 of all ranks, whose worlds are smaller
     counted      how many steps must be found (default: not checked)
 """
 
@@ -81,6 +82,8 @@ class Run:
         job["ranks"] = "" if self.ranks == "-" else self.ranks
         job["world"] = nodes * gpus if self.ranks != "-" else 1
         job["ran"] = {"-": 1, "all": job["world"]}.get(self.ranks) or _count(self.ranks)
+        if self.ranks == "all":
+            job["groups"] = []
         job["output"] = [text.replace("{world}", str(job["world"])) for text in job["output"]]
         return job
 

@@ -23,14 +23,14 @@ import coverage  # noqa: E402
 import job_checks  # noqa: E402
 import manifest  # noqa: E402
 from environments import Environments  # noqa: E402
-from run_jobs import Runner, run_command  # noqa: E402
+from run_jobs import DEFAULTS, Runner, run_command  # noqa: E402
 
 RESULTS = HERE / "results.json"
 
 
 def run(chosen, environments, arguments):
     """Makes one run; returns its entry for results.json."""
-    job = chosen.job
+    job = DEFAULTS | chosen.job
     started = time.monotonic()
     try:
         python = environments.python(job["environment"])

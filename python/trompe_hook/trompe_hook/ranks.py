@@ -6,6 +6,7 @@ Python and the CPU exchange; the preloaded library answers for NCCL, the store a
 `TROMPE_STORE` for itself.
 """
 
+import contextlib
 import os
 import sys
 import types
@@ -14,6 +15,7 @@ from . import after_import, self_made
 
 _MODULE = "torch.distributed.distributed_c10d"
 _PLANNER = "torch.distributed.checkpoint.default_planner"
+_ZERO = "deepspeed.runtime.zero.utils"
 
 
 class Ranks:
@@ -52,6 +54,8 @@ def _install():
     ranks = Ranks(os.environ["TROMPE_RANKS"])
     if len(ranks.present) < int(os.environ["TROMPE_WORLD_SIZE"]):
         _when_loaded(_PLANNER, _accept_plans, "DefaultSavePlanner")
+    if not ranks.exists(0):
+        _when_loaded(_ZERO, _agree_with_rank_0, "get_lst_from_rank0")
     _when_loaded(_MODULE, lambda module: _change(module, ranks), "new_group")
 
 
@@ -68,6 +72,25 @@ def _after(name, action):
     """Does something with a module when it is imported."""
     nothing = lambda *_: None  # noqa: E731
     sys.meta_path.insert(0, after_import.AfterImport(name, action, nothing, nothing))
+
+
+def _agree_with_rank_0(module):
+    """DeepSpeed compares numbers with those of rank 0, which only rank 0 puts into a broadcast.
+
+    The broadcasts stay; what an absent rank 0 would have sent is what this rank expects.
+    """
+    compare_length, receive = module.assert_lst_len_same_as_other_ranks, module.get_lst_from_rank0
+
+    def assert_lst_len_same_as_other_ranks(numbers):
+        with contextlib.suppress(RuntimeError):
+            compare_length(numbers)
+
+    def get_lst_from_rank0(numbers):
+        receive(numbers)
+        return list(numbers)
+
+    module.assert_lst_len_same_as_other_ranks = assert_lst_len_same_as_other_ranks
+    module.get_lst_from_rank0 = get_lst_from_rank0
 
 
 def _accept_plans(module):
