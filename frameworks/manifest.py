@@ -37,6 +37,7 @@ CASE = {
     "steps": True,
     "peak": "equal",
     "refused": [],
+    "shapes": 0.8,
     "output": [],
     "timeout": 600,
     "launcher": TORCHRUN,

@@ -10,6 +10,7 @@ cases can be run in parts. Needs the package index for environments that do not 
 """
 
 import argparse
+import fcntl
 import fnmatch
 import json
 import sys
@@ -92,6 +93,22 @@ def _facts(folder, package):
     }
 
 
+def keep(files, new):
+    """Adds results to those that are kept, drops those of runs that are no more, and writes docs/coverage.md.
+
+    After every run, so that an interrupted or a second process loses nothing.
+    """
+    with open(RESULTS, "a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        results = json.loads(file.read() or "{}") | new
+        known = {item.name for item in manifest.runs(files)}
+        results = {name: results[name] for name in sorted(results) if name in known}
+        file.truncate(0)
+        file.write(json.dumps(results, indent=1) + "\n")
+        (HERE.parent / "docs" / "coverage.md").write_text(coverage.page(files, results))
+
+
 def main():
     parser = argparse.ArgumentParser(description="Runs the framework cases.")
     parser.add_argument("names", nargs="*", default=["*"], help="shell patterns of cases, frameworks or runs")
@@ -123,13 +140,12 @@ def main():
         return 0
     if not chosen:
         raise SystemExit(f"no case matches {' '.join(arguments.names)}; see --list")
-    results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
     failed = []
     if not arguments.write_only:
         environments = Environments(arguments.cache, arguments.python, arguments.trompe)
         for number, item in enumerate(chosen, 1):
             entry = run(item, environments, arguments)
-            results[item.name] = entry
+            keep(files, {item.name: entry})
             print(
                 f"[{number:2}/{len(chosen)}] {'ok  ' if entry['passed'] else 'FAIL'} {item.name} "
                 f"({entry['seconds']} s)"
@@ -138,10 +154,7 @@ def main():
                 print(f"            {complaint}", flush=True)
             if not entry["passed"]:
                 failed.append(item.name)
-    known = {item.name for item in every}
-    results = {name: results[name] for name in sorted(results) if name in known}
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    (HERE.parent / "docs" / "coverage.md").write_text(coverage.page(files, results))
+    keep(files, {})
     if failed:
         print(f"logs and reports: {arguments.out}; failed: {' '.join(failed)}")
     return 1 if failed else 0

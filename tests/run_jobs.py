@@ -39,6 +39,7 @@ DEFAULTS = {
     "steps": True,
     "peak": "equal",
     "refused": [],
+    "shapes": 0.8,
     "notes": [],
     "output": [],
     "timeout": 180,

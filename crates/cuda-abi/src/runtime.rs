@@ -4,7 +4,9 @@ mod error;
 mod property;
 
 pub use error::RuntimeError;
-pub use property::{DeviceProperties, DeviceProperties12, FunctionAttributes, PointerAttributes};
+pub use property::{
+    DeviceProperties, DeviceProperties12, FunctionAttributes, PointerAttributes, PointerAttributes12,
+};
 
 use crate::pointer::Plain;
 

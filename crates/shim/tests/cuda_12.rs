@@ -12,6 +12,7 @@ use trompe_cuda_abi::runtime::DeviceProperties12;
 use trompe_hardware::{EmulatedNode, SoftwareVersions, resolve};
 
 unsafe extern "C" {
+    fn cudaPointerGetAttributes(attributes: *mut [u64; 4], address: u64) -> i32;
     fn cudaRuntimeGetVersion(version: *mut i32) -> i32;
     fn cudaGetDeviceProperties_v2(properties: *mut DeviceProperties12, device: i32) -> i32;
     // `(graph, from, to, count)` in CUDA 12.
@@ -49,6 +50,12 @@ fn signatures_and_structures_are_those_of_12() {
     assert_eq!((properties.major, properties.multi_processor_count), (9, 132));
     assert!(properties.clock_rate > 1_000_000, "in kHz: {}", properties.clock_rate);
     assert_eq!(properties.max_threads_per_multi_processor, 2048);
+
+    // 24 bytes; 13 has reserved fields behind them.
+    let mut attributes = [u64::MAX; 4];
+    // SAFETY: room for what the function writes.
+    assert_eq!(unsafe { cudaPointerGetAttributes(&raw mut attributes, 4096) }, 0);
+    assert_eq!(attributes[2..], [4096, u64::MAX]);
 
     // Two operations one after the other, then a third one that waits for the first only.
     let (mut status, mut id, mut captured, mut count) = (0, 0, 0, 0);

@@ -183,6 +183,17 @@ pub struct PointerAttributes {
     pub reserved: [i64; 8],
 }
 
+/// `cudaPointerAttributes` of CUDA 12: nothing is reserved, so more must not be written.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+#[expect(missing_docs, reason = "field for field the runtime's own structure")]
+pub struct PointerAttributes12 {
+    pub kind: i32,
+    pub device: i32,
+    pub device_pointer: u64,
+    pub host_pointer: u64,
+}
+
 /// `cudaFuncAttributes`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -220,4 +231,4 @@ macro_rules! zeroed {
         }
     )*};
 }
-zeroed!(DeviceProperties, DeviceProperties12, PointerAttributes, FunctionAttributes);
+zeroed!(DeviceProperties, DeviceProperties12, PointerAttributes, PointerAttributes12, FunctionAttributes);

@@ -12,7 +12,7 @@ use crate::door::Call;
 use crate::failure::Failure;
 
 /// Whether the program was built for CUDA 12.
-fn is_12(call: &Call<'_>) -> bool {
+pub(crate) fn is_12(call: &Call<'_>) -> bool {
     call.machine().node().is_some_and(|node| node.software.cuda_major() == 12)
 }
 

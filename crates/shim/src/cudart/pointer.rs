@@ -1,10 +1,11 @@
 //! What an address is.
 
 use trompe_cuda_abi::pointer::Out;
-use trompe_cuda_abi::runtime::{Address, PointerAttributes};
+use trompe_cuda_abi::runtime::{Address, PointerAttributes, PointerAttributes12};
 use trompe_device::memory::BlockKind;
 
 use crate::common::Outcome;
+use crate::cudart::earlier;
 use crate::door::Call;
 use crate::failure::Failure;
 
@@ -35,6 +36,13 @@ pub(crate) fn attributes(call: &mut Call<'_>, out: Out<PointerAttributes>, addre
     } else {
         found.host_pointer = address;
     }
-    out.write(found)?;
+    drop(machine);
+    if earlier::is_12(call) {
+        let PointerAttributes { kind, device, device_pointer, host_pointer, .. } = found;
+        let found = PointerAttributes12 { kind, device, device_pointer, host_pointer };
+        Out::new(out.address()).write(found)?;
+    } else {
+        out.write(found)?;
+    }
     Ok(())
 }
