@@ -115,9 +115,10 @@ fn activity(outcome: &Outcome) -> BTreeMap<String, Vec<f64>> {
         let (lane, pipe) = actor_name(record.actor.into());
         let shares = all.entry(format!("{}.{pipe}", lane.name())).or_insert_with(|| vec![0.0; parts]);
         let (start, end) = (record.start as f64 / width, record.end as f64 / width);
-        for part in start as usize..(end.ceil() as usize).min(parts) {
+        let touched = shares.iter_mut().enumerate().take(end.ceil() as usize).skip(start as usize);
+        for (part, share) in touched {
             let inside = end.min(part as f64 + 1.0) - start.max(part as f64);
-            shares[part] += inside / f64::from(outcome.cores);
+            *share += inside / f64::from(outcome.cores);
         }
     }
     // Three digits are more than anybody sees.
