@@ -48,8 +48,6 @@ impl CollectiveCall<'_> {
 pub struct Traffic {
     /// The model's own number for it.
     pub id: u32,
-    /// Where all its links are, when they are in one place (a node): operations with different homes never meet.
-    pub home: Option<u32>,
     /// Its speed when nothing else is under way; below 1 when operations that stand behind it are in its way.
     pub alone: f64,
 }
@@ -83,6 +81,12 @@ pub trait CollectiveModel {
     /// each distinct call.
     fn traffic(&self, _call: &CollectiveCall<'_>, _others: &Others<'_>) -> Option<Traffic> {
         None
+    }
+
+    /// Where an operation's links are: two that have a link in common have a place in common. The default has one place for
+    /// all.
+    fn whereabouts(&self, _traffic: Traffic, places: &mut Vec<u32>) {
+        places.push(0);
     }
 
     /// Whether two operations have a link in common.

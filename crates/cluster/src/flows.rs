@@ -11,7 +11,7 @@
 //! Work is counted in picoseconds with a fraction; an end is rounded up to a whole picosecond.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
 use crate::collective::{CollectiveModel, Traffic};
 
@@ -21,9 +21,8 @@ pub(crate) struct Flows<T> {
     flows: Vec<Option<Flow<T>>>,
     /// Free places.
     free: Vec<u32>,
-    /// Places of flows with a home, by home, and of all others; each with a link at all.
-    homes: BTreeMap<u32, Vec<u32>>,
-    roaming: Vec<u32>,
+    /// Places of flows by where their links are ([`CollectiveModel::whereabouts`]). Nothing ever walks through it.
+    near: HashMap<u32, Vec<u32>>,
     /// Ends to come: when, the flow's number, its place, and which of its ends; later ones replace earlier ones.
     ends: BinaryHeap<Reverse<(u64, u64, u32, u32)>>,
     /// Places that began since the last step.
@@ -45,6 +44,8 @@ struct Flow<T> {
     version: u32,
     /// Places of flows that it meets.
     neighbours: Vec<u32>,
+    /// Where its links are.
+    whereabouts: Vec<u32>,
 }
 
 impl<T> Default for Flows<T> {
@@ -52,8 +53,7 @@ impl<T> Default for Flows<T> {
         Self {
             flows: Vec::new(),
             free: Vec::new(),
-            homes: BTreeMap::new(),
-            roaming: Vec::new(),
+            near: HashMap::new(),
             ends: BinaryHeap::new(),
             begun: Vec::new(),
             count: 0,
@@ -73,6 +73,7 @@ impl<T> Flows<T> {
             speed: traffic.map_or(1.0, |traffic| traffic.alone),
             version: 0,
             neighbours: Vec::new(),
+            whereabouts: Vec::new(),
         };
         self.count += 1;
         let place = self.free.pop().unwrap_or_else(|| {
@@ -111,7 +112,7 @@ impl<T> Flows<T> {
         for (_, place) in over {
             let flow = self.flows[place as usize].take().expect("an operation ends once");
             self.free.push(place);
-            self.unlist(place, flow.traffic);
+            self.unlist(place, &flow.whereabouts);
             for neighbour in flow.neighbours {
                 // One that ends as well may be gone already.
                 let Some(flow) = &mut self.flows[neighbour as usize] else { continue };
@@ -160,41 +161,30 @@ impl<T> Flows<T> {
     /// Finds out whom a new flow meets.
     fn introduce(&mut self, place: u32, model: &dyn CollectiveModel) {
         let Some(traffic) = self.flow(place).traffic else { return };
-        let mut met = Vec::new();
-        {
-            let mut ask = |others: &[u32]| {
-                for &other in others {
-                    let flow = self.flow(other);
-                    if flow.traffic.is_some_and(|other| model.meets(traffic, other)) {
-                        met.push(other);
-                    }
-                }
-            };
-            ask(&self.roaming);
-            match traffic.home {
-                Some(home) => self.homes.get(&home).into_iter().for_each(|others| ask(others)),
-                None => self.homes.values().for_each(|others| ask(others)),
-            }
-        }
+        let mut whereabouts = Vec::new();
+        model.whereabouts(traffic, &mut whereabouts);
+        let mut met: Vec<u32> =
+            whereabouts.iter().filter_map(|at| self.near.get(at)).flatten().copied().collect();
+        // Two may be near each other in several places.
+        met.sort_unstable();
+        met.dedup();
+        met.retain(|&other| self.flow(other).traffic.is_some_and(|other| model.meets(traffic, other)));
         for &other in &met {
             self.flow_mut(other).neighbours.push(place);
         }
-        self.flow_mut(place).neighbours = met;
-        match traffic.home {
-            Some(home) => self.homes.entry(home).or_default().push(place),
-            None => self.roaming.push(place),
+        for &at in &whereabouts {
+            self.near.entry(at).or_default().push(place);
         }
+        let flow = self.flow_mut(place);
+        (flow.neighbours, flow.whereabouts) = (met, whereabouts);
     }
 
-    fn unlist(&mut self, place: u32, traffic: Option<Traffic>) {
-        let list = match traffic.map(|traffic| traffic.home) {
-            None => return,
-            Some(Some(home)) => self.homes.get_mut(&home),
-            Some(None) => Some(&mut self.roaming),
-        };
-        let Some(list) = list else { return };
-        if let Some(at) = list.iter().position(|&other| other == place) {
-            list.swap_remove(at);
+    fn unlist(&mut self, place: u32, whereabouts: &[u32]) {
+        for at in whereabouts {
+            let Some(list) = self.near.get_mut(at) else { continue };
+            if let Some(at) = list.iter().position(|&other| other == place) {
+                list.swap_remove(at);
+            }
         }
     }
 
@@ -246,6 +236,8 @@ impl<T> Flows<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::collective::CollectiveCall;
     use crate::price::Price;
@@ -285,8 +277,7 @@ mod tests {
             starts.next_if_eq(&now);
             for &(owner, at, work, wire) in operations.iter().filter(|operation| operation.1 == now) {
                 assert_eq!(at, now);
-                let home = wire.filter(|wire| wire % 2 == 0);
-                let traffic = wire.map(|wire| Traffic { id: wire * 10, home, alone: 1.0 });
+                let traffic = wire.map(|wire| Traffic { id: wire * 10, alone: 1.0 });
                 flows.begin(owner, work, traffic, now);
             }
             next = flows.step(now, &Even, &mut ended);

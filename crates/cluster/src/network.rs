@@ -26,6 +26,8 @@ pub struct Network {
 struct Shared {
     /// By number of a [`Traffic`].
     loads: Vec<Load>,
+    /// The nodes that its links belong to, by the same number.
+    places: Vec<Box<[u32]>>,
     /// Which two meet. Nothing ever walks through it.
     meet: HashMap<(u32, u32), bool>,
     /// Speeds of those under way together, by their numbers in ascending order.
@@ -153,13 +155,18 @@ impl CollectiveModel for Network {
         if load.is_empty() {
             return None;
         }
-        let nodes: Vec<Option<u32>> = load.wires().map(|wire| wire.node(devices)).collect();
-        let home = nodes[0].filter(|_| nodes.iter().all(|node| *node == nodes[0]));
+        // What belongs to no node is a place of its own.
+        let places: BTreeSet<u32> = load.wires().map(|wire| wire.node(devices).unwrap_or(u32::MAX)).collect();
         let alone = flow::speeds(&[&load])[0];
         let mut shared = self.shared();
         let id = u32::try_from(shared.loads.len()).expect("distinct calls are numbered by u32");
         shared.loads.push(load);
-        Some(Traffic { id, home, alone })
+        shared.places.push(places.into_iter().collect());
+        Some(Traffic { id, alone })
+    }
+
+    fn whereabouts(&self, traffic: Traffic, places: &mut Vec<u32>) {
+        places.extend_from_slice(&self.shared().places[traffic.id as usize]);
     }
 
     fn meets(&self, one: Traffic, other: Traffic) -> bool {
@@ -258,9 +265,14 @@ mod tests {
         // One that stands for both is as slow as each of the two.
         let both = traffic(&[0, 8], &[&[Rank(1), Rank(9)]]).unwrap();
         assert_eq!(both.alone, together[1]);
-        // Inside a node everything has one home; a lone member is in nobody's way.
-        assert_eq!(traffic(&[8, 9], &[]).unwrap().home, Some(1));
-        assert_eq!(first.home, None);
+        // Inside a node everything is in one place; a lone member is in nobody's way.
+        let whereabouts = |traffic: Traffic| {
+            let mut places = Vec::new();
+            network.whereabouts(traffic, &mut places);
+            places
+        };
+        assert_eq!(whereabouts(traffic(&[8, 9], &[]).unwrap()), [1]);
+        assert_eq!(whereabouts(first), [0, 1]);
         assert_eq!(traffic(&[3], &[]), None);
     }
 }

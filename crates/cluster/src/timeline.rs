@@ -1,8 +1,8 @@
 //! Spans with names, for people.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use trompe_results::{Kind, Span, Timeline, TimelineBuilder, TrackKind};
+use trompe_results::{Kind, NameId, Span, Timeline, TimelineBuilder, TrackKind};
 use trompe_trace::job::{Action, JobTrace, RankTemplate};
 
 use crate::plan::Plan;
@@ -16,42 +16,55 @@ pub(crate) fn build(trace: &JobTrace, plan: &Plan, recorder: &Recorder) -> Timel
     let mut writer = Writer {
         builder: TimelineBuilder::new(),
         tracks: BTreeMap::new(),
+        host_names: HashMap::new(),
+        device_names: HashMap::new(),
         origin: starts.min().unwrap_or(0),
     };
     for span in &recorder.host {
-        let template = &trace.templates[plan.ranks[span.rank as usize].template];
-        let (thread, text) = match span.row {
+        let index = plan.ranks[span.rank as usize].template;
+        let template = &trace.templates[index];
+        let (thread, name) = match span.row {
             Some(row) => {
                 let event = &template.events[row as usize];
-                (event.thread.0, host_name(template, row))
+                let builder = &mut writer.builder;
+                // Most events of a site have one name.
+                let key = (index, event.site, named_by(template, row));
+                let name =
+                    *writer.host_names.entry(key).or_insert_with(|| builder.name(&host_name(template, row)));
+                (event.thread.0, name)
             }
-            None => (0, "waits for the device".to_owned()),
+            None => (0, writer.builder.name("waits for the device")),
         };
         let track = writer.track((plan.ranks[span.rank as usize].rank.0, TrackKind::Host, thread), || {
             format!("thread {thread}")
         });
-        let name = writer.builder.name(&text);
         writer.push(track, Span { name, ..self::span(span.time, span.row) });
     }
     for span in &recorder.device {
-        let template = &trace.templates[plan.ranks[span.rank as usize].template];
+        let index = plan.ranks[span.rank as usize].template;
+        let template = &trace.templates[index];
         let compiled = plan.template_of(span.rank as usize);
-        let (text, kind) = match span.what {
-            DeviceWork::Operation { operation, kind } => {
-                (template.operations[operation as usize].short_name.clone(), kind)
+        let (what, kind) = match span.what {
+            DeviceWork::Operation { operation, kind } => ((0, operation), kind),
+            DeviceWork::Transfer { call } => ((1, call), Kind::Communication),
+            DeviceWork::Waiting { call } => ((2, call), Kind::Bubble),
+        };
+        let builder = &mut writer.builder;
+        let name = *writer.device_names.entry((index, what.0, what.1)).or_insert_with(|| match span.what {
+            DeviceWork::Operation { operation, .. } => {
+                builder.name(&template.operations[operation as usize].short_name)
             }
             DeviceWork::Transfer { call } => {
-                (rendezvous::name(compiled.calls[call as usize].call.kind).to_owned(), Kind::Communication)
+                builder.name(rendezvous::name(compiled.calls[call as usize].call.kind))
             }
             DeviceWork::Waiting { call } => {
                 let name = rendezvous::name(compiled.calls[call as usize].call.kind);
-                (format!("{name} waits for other ranks"), Kind::Bubble)
+                builder.name(&format!("{name} waits for other ranks"))
             }
-        };
+        });
         let id = compiled.streams[span.stream as usize].id.0;
         let track = writer
             .track((plan.ranks[span.rank as usize].rank.0, TrackKind::Stream, id), || format!("stream {id}"));
-        let name = writer.builder.name(&text);
         writer.push(track, Span { name, kind: Some(kind), ..self::span(span.time, Some(span.row)) });
     }
     writer.builder.finish()
@@ -63,6 +76,10 @@ type TrackKey = (u32, TrackKind, u32);
 struct Writer {
     builder: TimelineBuilder,
     tracks: BTreeMap<TrackKey, usize>,
+    /// Names given so far, by template, site and operation. Nothing ever walks through them.
+    host_names: HashMap<(usize, u32, u32), NameId>,
+    /// By template, sort of work, and operation or call.
+    device_names: HashMap<(usize, u8, u32), NameId>,
     origin: u64,
 }
 
@@ -85,6 +102,15 @@ fn span(time: (u64, u64), row: Option<u32>) -> Span {
         duration_ps: time.1 - time.0,
         correlation: row.map(u64::from),
         ..Span::default()
+    }
+}
+
+/// What tells events of one site apart by name: nothing where the site has an operator, else the event.
+fn named_by(template: &RankTemplate, row: u32) -> u32 {
+    let event = &template.events[row as usize];
+    match template.sites.get(event.site as usize) {
+        Some(site) if !site.operator.is_empty() => u32::MAX,
+        _ => row,
     }
 }
 

@@ -206,25 +206,7 @@ fn watched() -> Options {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn one_rank_agrees_with_one_pass(mut lines in vec(line(), 0..60)) {
-        without_uploads(&mut lines);
-        let (trace, prices) = job(&[script(&lines)]);
-        let outcome = simulate(&trace, &prices, &Instant, &Options::default()).unwrap();
-        let rank = &outcome.ranks[0];
-        prop_assert_eq!((rank.device_end.as_picos(), rank.host_end.as_picos()), one_pass(&trace, &prices));
-    }
-
-    #[test]
-    fn invariants_hold_and_a_rerun_is_identical(ranks in ranks(3)) {
-        let scripts: Vec<Script> = ranks.iter().map(|lines| script(lines)).collect();
-        let (trace, prices) = job(&scripts);
-        let outcome = simulate(&trace, &prices, &WIRE, &watched()).unwrap();
-        check_invariants(&trace, &prices, &outcome)?;
-        prop_assert_eq!(&simulate(&trace, &prices, &WIRE, &watched()).unwrap(), &outcome);
-    }
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn critical_paths_add_up_and_leave_nothing_out(ranks in ranks(3), depth in 2u32..12) {
@@ -249,6 +231,28 @@ proptest! {
             let unknown = path.shares.iter().find(|share| share.owner == PathOwner::Earlier);
             prop_assert_eq!(unknown, None, "{:?}", path);
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn one_rank_agrees_with_one_pass(mut lines in vec(line(), 0..60)) {
+        without_uploads(&mut lines);
+        let (trace, prices) = job(&[script(&lines)]);
+        let outcome = simulate(&trace, &prices, &Instant, &Options::default()).unwrap();
+        let rank = &outcome.ranks[0];
+        prop_assert_eq!((rank.device_end.as_picos(), rank.host_end.as_picos()), one_pass(&trace, &prices));
+    }
+
+    #[test]
+    fn invariants_hold_and_a_rerun_is_identical(ranks in ranks(3)) {
+        let scripts: Vec<Script> = ranks.iter().map(|lines| script(lines)).collect();
+        let (trace, prices) = job(&scripts);
+        let outcome = simulate(&trace, &prices, &WIRE, &watched()).unwrap();
+        check_invariants(&trace, &prices, &outcome)?;
+        prop_assert_eq!(&simulate(&trace, &prices, &WIRE, &watched()).unwrap(), &outcome);
     }
 
     #[test]
