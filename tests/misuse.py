@@ -3,8 +3,10 @@
 A scenario is a function of the runner that returns complaints.
 """
 
+import concurrent.futures
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -279,5 +281,104 @@ def one_rank_killed(runner, folder):
         _failed(code, 137)
         + _said(output, "Rank 7 of 8 ended with exit code 137; the other ranks were stopped")
         + _left_running("dies.py")
+        + _no_panic(output)
+    )
+
+
+def _disagreement(runner, folder, how, *texts):
+    """Two ranks that disagree: what it would be on the cluster is said, with both lines of the script."""
+    arguments = ["run", "--cluster", "dgx-h100", "--out", str(folder / "out"), "--ranks", "0,1", "--"]
+    code, output = runner.run([*arguments, "torchrun", "--nproc-per-node=4", "disagrees.py", how], folder)
+    # Lines are wrapped for the terminal.
+    flat = " ".join(output.split())
+    return ([] if code == 0 else [f"exit code {code}"]) + _said(flat, *texts) + _no_panic(output)
+
+
+@scenario
+def ranks_in_different_orders(runner, folder):
+    return _disagreement(
+        runner,
+        folder,
+        "order",
+        "an all-reduce of 4194304 bytes (F32) at disagrees.py:23 on rank 0",
+        "a broadcast of 4194304 bytes (F32) with root 0 at disagrees.py:26 on rank 1",
+        "this hangs or corrupts data",
+    )
+
+
+@scenario
+def ranks_with_different_sizes(runner, folder):
+    return _disagreement(
+        runner, folder, "size", "2097152 bytes", "2097156 bytes", "disagrees.py:29", "call 3 of"
+    )
+
+
+@scenario
+def a_rank_that_does_not_take_part(runner, folder):
+    return _disagreement(
+        runner,
+        folder,
+        "missing",
+        "rank 0 makes call 3",
+        "disagrees.py:32",
+        "rank 1 never does",
+        "hangs there",
+    )
+
+
+@scenario
+def a_message_that_nobody_receives(runner, folder):
+    return _disagreement(runner, folder, "message", "disagrees.py:36", "with rank 1, which makes only 1")
+
+
+@scenario
+def a_group_of_different_ranks(runner, folder):
+    return _disagreement(runner, folder, "group", "disagrees.py:43", "never does: it makes 0 calls there")
+
+
+@scenario
+def a_port_in_use(runner, folder):
+    """Ranks meet at trompe's own store, so a port that somebody else has is no obstacle."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        arguments = ["run", "--cluster", "dgx-h100", "--out", str(folder / "out"), "--ranks", "0,1", "--"]
+        launcher = ["torchrun", f"--master-port={port}", "--nproc-per-node=2", "--nnodes=1"]
+        code, output = runner.run([*arguments, *launcher, "parallel.py", "ddp"], folder)
+    return _failed(code, 0) + _said(output, "rank 1 of 2: loss 0.0000") + _no_panic(output)
+
+
+@scenario
+def two_runs_at_once(runner, folder):
+    """Two jobs on one machine do not meet each other; two in one folder are refused."""
+    command = ["run", "--cluster", "dgx-h100", "--ranks", "0,1", "--out"]
+    job = ["--", "torchrun", "--nproc-per-node=2", "--nnodes=1", "parallel.py", "ddp"]
+    (folder / "a").mkdir()
+    (folder / "b").mkdir()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        runs = [
+            pool.submit(runner.run, [*command, str(folder / name / "out"), *job], folder / name)
+            for name in "ab"
+        ]
+        found = [run.result() for run in runs]
+    complaints = [
+        complaint
+        for code, output in found
+        for complaint in _failed(code, 0) + _said(output, "rank 0 of 2: loss", "rank 1 of 2: loss")
+    ]
+    return complaints
+
+
+@scenario
+def world_that_does_not_divide(runner, folder):
+    """The script's own message comes through, and which rank it ended."""
+    code, output = _distributed(runner, folder, [], "torchrun", "--nproc-per-node=3", "--nnodes=1")
+    complaints = _failed(code, 0)
+    arguments = ["run", "--cluster", "dgx-h100", "--out", str(folder / "two"), "--"]
+    launcher = ["torchrun", "--nproc-per-node=3", "--nnodes=1"]
+    code, output = runner.run([*arguments, *launcher, "parallel.py", "hsdp"], folder)
+    return (
+        complaints
+        + _failed(code, 1)
+        + _said(output, "RuntimeError", "of 3 ended with exit code 1")
         + _no_panic(output)
     )

@@ -34,6 +34,8 @@ pub(crate) struct Interpreted {
     pub keys: Vec<u64>,
     /// For each event of the walk its first event here, and one entry more for the end.
     pub rows: Vec<usize>,
+    /// Of collectives, by event, the place in the program.
+    pub places: BTreeMap<usize, String>,
     /// Slots of communicators: the process's ids in order of first use.
     pub slots: Vec<u32>,
     /// Launches per kernel that no family claimed.
@@ -147,6 +149,9 @@ impl<'a> Interpreter<'_, 'a> {
         let mut gap = Duration::from_picos((self.names.clock.length_nanos(event.gap) * 1e3) as u64);
         let mut class = call;
         let row = self.out.events.len();
+        if let Some(place) = event.place.filter(|_| call == CallClass::Collective) {
+            self.out.places.insert(row, place.to_owned());
+        }
         for action in actions {
             self.out.keys.push(self.key(&action, class));
             self.out.events.push(HostEvent { thread: event.thread, gap, call: class, site, action });

@@ -18,6 +18,7 @@ mod host_time;
 mod intern;
 mod interpret;
 mod kernel;
+mod matching;
 mod memory;
 mod notes;
 mod operator;
@@ -168,7 +169,7 @@ fn process<'a>(
     };
     let rank = ranks::place(names, "job.rank", "TROMPE_RANK", "RANK").unwrap_or(0);
     let world = ranks::place(names, "job.world", "TROMPE_WORLD_SIZE", "WORLD_SIZE").unwrap_or(1);
-    (ranks::Process { rank, world, template, slots }, notes)
+    (ranks::Process { rank, world, template, slots, places: found.places, whole: names.ended }, notes)
 }
 
 fn api_name(names: &Names<'_>, api: u16) -> String {

@@ -7,6 +7,7 @@ use trompe_base::{Mesh, Rank, RankPattern};
 use trompe_trace::job::{Communicator, HostEvent, Note, RankInstance, RankTemplate, Severity};
 use trompe_trace::reader::Names;
 
+use crate::matching;
 use crate::walk::RawCommunicator;
 
 /// One process that did device work.
@@ -20,6 +21,10 @@ pub(crate) struct Process {
     pub template: RankTemplate,
     /// For each communicator slot of the template the communicator as the process announced it.
     pub slots: Vec<RawCommunicator>,
+    /// Of collectives, by event, the place in the program.
+    pub places: BTreeMap<usize, String>,
+    /// Its trace has an end mark.
+    pub whole: bool,
 }
 
 /// A number among the environment variables that the Python side recorded.
@@ -48,6 +53,7 @@ pub(crate) struct Folded {
 pub(crate) fn fold(mut processes: Vec<Process>) -> Folded {
     let mut folded = Folded::default();
     settle_ranks(&mut processes, &mut folded.notes);
+    folded.notes.extend(matching::notes(&processes));
     let world = processes.iter().map(|p| p.world.max(p.rank + 1)).max().unwrap_or(1);
     let rows = communicators(&processes, world, &mut folded);
     let mut present: BTreeMap<u32, usize> = BTreeMap::new();

@@ -29,6 +29,8 @@ pub(crate) struct RawEvent<'a> {
     pub mark: Option<&'a str>,
     /// Part of the step.
     pub phase: Phase,
+    /// Place in the program on whose behalf the thread communicates.
+    pub place: Option<&'a str>,
 }
 
 /// A record about memory and the number of events before it.
@@ -167,6 +169,7 @@ pub(crate) fn walk<'a>(trace: &'a WorkerTrace, names: &Names<'a>) -> Walk<'a> {
 struct Thread<'a> {
     stack: Stack,
     marks: Vec<(&'a str, usize)>,
+    place: Option<&'a str>,
 }
 
 struct Walker<'n, 'a> {
@@ -246,6 +249,7 @@ impl<'n, 'a> Walker<'n, 'a> {
                     self.found.close(row, at);
                 }
             }
+            Record::Place { place } => thread.place = self.names.places.get(&place).copied(),
             Record::Marker { kind, text } => match kind {
                 MarkerKind::Push => thread.marks.push((text, at)),
                 MarkerKind::Pop => {
@@ -268,8 +272,9 @@ impl<'n, 'a> Walker<'n, 'a> {
                 if working && (is_event(&record) || pins_memory(&record, self.names)) {
                     let mark = thread.marks.first().map(|(text, _)| *text);
                     let gap = std::mem::take(&mut self.gap);
+                    let place = thread.place;
                     let thread = *index;
-                    self.found.events.push(RawEvent { thread, gap, record, frame, mark, phase });
+                    self.found.events.push(RawEvent { thread, gap, record, frame, mark, phase, place });
                 } else {
                     self.found.announce(record);
                 }

@@ -224,3 +224,68 @@ fn collectives_of_a_graph_are_numbered_at_each_launch() {
     // The communicator was never announced: it has this process alone.
     assert_eq!((job.communicators.len(), job.communicators[0].members.len()), (1, 1));
 }
+
+/// A rank of two that makes `kinds` over the world, each from a line of its own.
+fn caller(rank: u32, kinds: &[CollectiveKind], whole: bool) -> WorkerTrace {
+    let mut t = TraceBuilder::new(200 + rank);
+    t.meta("environment", &format!(r#"{{"RANK": "{rank}", "WORLD_SIZE": "2"}}"#));
+    let members: Vec<u8> = [0u32, 1].iter().flat_map(|m| m.to_le_bytes()).collect();
+    t.record(&Record::Communicator {
+        id: 5,
+        identity: 77,
+        size: 2,
+        rank,
+        device: DeviceIndex(0),
+        members: &members,
+    });
+    for (number, kind) in kinds.iter().enumerate() {
+        let line = format!("train.py:{}", 10 * (rank as usize + 1) + number);
+        let place = number as u32 + 1;
+        t.record(&Record::Name { table: trompe_trace::record::NameTable::Place, id: place, name: &line });
+        t.record(&Record::Place { place });
+        collective(&mut t, 5, *kind, number as u64);
+        t.record(&Record::Place { place: 0 });
+    }
+    if whole {
+        t.record(&Record::End);
+    }
+    t.finish()
+}
+
+#[track_caller]
+fn disagree(first: &[CollectiveKind], second: &[CollectiveKind], whole: bool, expect: &[&str]) {
+    let job = job(&[caller(0, first, whole), caller(1, second, whole)]);
+    let errors: Vec<&str> = job
+        .notes
+        .iter()
+        .filter(|note| note.severity == trompe_trace::job::Severity::Error)
+        .map(|note| note.text.as_str())
+        .collect();
+    assert_eq!(errors.len(), usize::from(!expect.is_empty()), "{errors:?}");
+    for text in expect {
+        assert!(errors[0].contains(text), "{errors:?}");
+    }
+}
+
+#[test]
+fn ranks_that_disagree_are_told_with_both_places() {
+    use CollectiveKind::{AllGather, AllReduce, Recv, Send};
+    disagree(&[AllReduce, AllGather], &[AllReduce, AllGather], true, &[]);
+    disagree(
+        &[AllReduce, AllGather],
+        &[AllGather, AllReduce],
+        true,
+        &["call 0 of a communicator of ranks 0, 1", "at train.py:10 on rank 0", "at train.py:20 on rank 1"],
+    );
+    disagree(
+        &[AllReduce, AllReduce],
+        &[AllReduce],
+        true,
+        &["rank 0 makes call 1", "train.py:11", "rank 1 never does: it makes 1 calls"],
+    );
+    // A trace that was cut says nothing about what would have come.
+    disagree(&[AllReduce, AllReduce], &[AllReduce], false, &[]);
+    // Both send to rank 0 of the communicator and nobody receives; rank 0's send to itself is its own business.
+    disagree(&[AllReduce], &[AllReduce, Send], true, &["rank 1 makes a send", "with rank 0"]);
+    disagree(&[AllReduce], &[AllReduce, Recv], true, &["rank 1 makes a receive"]);
+}

@@ -74,7 +74,7 @@ pub unsafe extern "C" fn trompe_op_begin(
     record_since(since, |thread, begin| {
         // SAFETY: the caller's promise.
         let (name, values) = unsafe { (text(name, name_len), bytes(values, values_len)) };
-        let name = operator(thread, name);
+        let name = id(thread, NameTable::Operator, name);
         let record = Record::OperatorBegin { name, scope, sequence, forward_thread, values };
         sink::write(thread, Stamp { begin, ticks: 0 }, &record)
     });
@@ -130,6 +130,29 @@ pub unsafe extern "C" fn trompe_marker(kind: u8, label: *const u8, len: u32) {
     });
 }
 
+/// The id of a place in the program (`file:line`), for [`trompe_place`]; never zero.
+///
+/// # Safety
+/// The pointer must be valid for the length that follows it, or null with length 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trompe_place_id(name: *const u8, len: u32) -> u32 {
+    let named = catch_unwind(AssertUnwindSafe(|| {
+        if !sink::active() {
+            return 0;
+        }
+        // SAFETY: the caller's promise.
+        let name = unsafe { text(name, len) };
+        Thread::with(|thread| id(thread, NameTable::Place, name))
+    }));
+    named.unwrap_or(0)
+}
+
+/// This thread is about to communicate on behalf of a place; zero ends that.
+#[unsafe(no_mangle)]
+pub extern "C" fn trompe_place(place: u32) {
+    record(|thread, begin| sink::write(thread, Stamp { begin, ticks: 0 }, &Record::Place { place }));
+}
+
 /// A fact about the process, for example `torch.version`.
 ///
 /// # Safety
@@ -161,25 +184,27 @@ fn record_since(since: u64, body: impl FnOnce(&Thread, u64) -> Option<Frame>) {
     }));
 }
 
-/// Operator ids by name, with the generation of the record file that names them.
-type OperatorNames = HashMap<Box<str>, (u32, u32)>;
+/// Ids by name, with the generation of the record file that names them.
+type Ids = HashMap<Box<str>, (u32, u32)>;
 
-/// The id of an operator's name, announced at its first use.
-fn operator(thread: &Thread, name: &str) -> u32 {
-    static NAMES: Mutex<Option<OperatorNames>> = Mutex::new(None);
+/// The id of a name, from 1, announced at its first use.
+fn id(thread: &Thread, table: NameTable, name: &str) -> u32 {
+    static OPERATORS: Mutex<Option<Ids>> = Mutex::new(None);
+    static PLACES: Mutex<Option<Ids>> = Mutex::new(None);
     let now = sink::generation();
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    let names = names.get_or_insert_default();
-    if let Some(&(id, generation)) = names.get(name)
+    let ids = if table == NameTable::Place { &PLACES } else { &OPERATORS };
+    let mut ids = ids.lock().unwrap_or_else(PoisonError::into_inner);
+    let ids = ids.get_or_insert_default();
+    if let Some(&(id, generation)) = ids.get(name)
         && generation == now
     {
         return id;
     }
-    let next = names.len() as u32;
-    let (id, generation) = names.entry(name.into()).or_insert((next, now));
+    let next = ids.len() as u32 + 1;
+    let (id, generation) = ids.entry(name.into()).or_insert((next, now));
     *generation = now;
     let id = *id;
-    let record = Record::Name { table: NameTable::Operator, id, name };
+    let record = Record::Name { table, id, name };
     sink::write(thread, Stamp { begin: clock::ticks(), ticks: 0 }, &record);
     id
 }

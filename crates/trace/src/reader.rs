@@ -178,6 +178,8 @@ pub struct Names<'a> {
     pub apis: BTreeMap<u32, &'a str>,
     /// Framework operators by id.
     pub operators: BTreeMap<u32, &'a str>,
+    /// Places in the program by id.
+    pub places: BTreeMap<u32, &'a str>,
     /// Kernels by id.
     pub kernels: BTreeMap<KernelId, KernelName<'a>>,
     /// Facts; the last value of a key counts.
@@ -204,6 +206,7 @@ impl<'a> Names<'a> {
                     let table = match table {
                         NameTable::Api => &mut names.apis,
                         NameTable::Operator => &mut names.operators,
+                        NameTable::Place => &mut names.places,
                     };
                     table.insert(id, name);
                 }

@@ -14,7 +14,7 @@ use trompe_base::{DType, DeviceIndex, EventId, KernelId, StreamId};
 use crate::descriptor::{Attention, Convolution, Copy, Gemm, Rnn};
 
 /// Version of the file layout and of every record body.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Begin and end of what a record describes, in ticks of the process's counter (see [`Record::Clock`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub enum NameTable {
     Api,
     /// Framework operators, for example `aten::linear`.
     Operator,
+    /// Places in the program, for example `train.py:31`.
+    Place,
 }
 
 /// Kinds of [`Record::Marker`].
@@ -448,6 +450,11 @@ pub enum Record<'a> {
     },
     /// The process ended in an orderly way.
     End,
+    /// This thread is about to communicate on behalf of a line of the program, until the next such record.
+    Place {
+        /// Place id; zero ends the one before.
+        place: u32,
+    },
 }
 
 /// Writes a byte string at once; serde's own form of a slice goes byte by byte, into the same bytes.

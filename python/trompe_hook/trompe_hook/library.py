@@ -26,6 +26,12 @@ class Library:
         self._marker.argtypes = [ctypes.c_uint8, ctypes.c_char_p, ctypes.c_uint32]
         self._recording = symbols.trompe_recording
         self._recording.restype = ctypes.c_int
+        self._place_id = symbols.trompe_place_id
+        self._place_id.restype = ctypes.c_uint32
+        self._place_id.argtypes = [ctypes.c_char_p, ctypes.c_uint32]
+        self.place = symbols.trompe_place
+        self.place.restype = None
+        self.place.argtypes = [ctypes.c_uint32]
         self._prepare_ranks = symbols.trompe_prepare_ranks
         self._prepare_ranks.restype = ctypes.c_int
         self._begin_rank = symbols.trompe_begin_rank
@@ -34,6 +40,11 @@ class Library:
     def recording(self):
         """Whether records are being taken now."""
         return self._recording() != 0
+
+    def place_id(self, text):
+        """The number of a place in the program, for `place`; zero when nothing is recorded."""
+        text = text.encode(errors="surrogateescape")
+        return self._place_id(text, len(text))
 
     def prepare_ranks(self):
         """Prepares this process for being forked into ranks; not 0 when that cannot be done."""

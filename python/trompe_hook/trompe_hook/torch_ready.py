@@ -15,7 +15,7 @@ import atexit
 import os
 import time
 
-from . import advice, facts, launchers, library, marks, observer, ranks
+from . import advice, facts, launchers, library, marks, observer, places, ranks
 
 
 class _Deferred:
@@ -70,6 +70,7 @@ class _Process:
         if watcher is not None:
             _attempt("watching the start of CUDA", self._start_with_cuda, watcher)
         _attempt("watching marks", marks.watch, self._torch, self._target)
+        _attempt("watching collectives", places.watch, self._target)
         self._target.meta("hook.seconds", f"{time.perf_counter() - started:.6f}")
         atexit.register(self._at_exit)
 

@@ -39,6 +39,7 @@ pub(super) const fn kind(record: &Record<'_>) -> &'static str {
         Record::OperatorBegin { .. } | Record::OperatorEnd { .. } => "operator",
         Record::Allocator { .. } => "allocator",
         Record::Marker { .. } => "marker",
+        Record::Place { .. } => "place",
         Record::ApiCount { .. } => "count",
         Record::Dropped { .. } => "dropped",
         Record::End => "end",
@@ -56,6 +57,7 @@ pub(super) fn text(record: &Record<'_>, names: &Names<'_>) -> String {
             let table = match table {
                 NameTable::Api => "function",
                 NameTable::Operator => "operator",
+                NameTable::Place => "place",
             };
             format!("{table} {id} is {name}")
         }
@@ -186,6 +188,8 @@ pub(super) fn text(record: &Record<'_>, names: &Names<'_>) -> String {
             MarkerKind::Push => format!("range {text} begins"),
             MarkerKind::Pop => "range ends".to_owned(),
         },
+        Record::Place { place: 0 } => "no place".to_owned(),
+        Record::Place { place } => names.places.get(place).map_or("unnamed place", |name| *name).to_owned(),
         Record::ApiCount { api: id, calls } => format!("{} called {calls} times", api(id)),
         Record::Dropped { records, reason } => format!("{records} records lost: {reason}"),
         Record::End => "the process ended in an orderly way".to_owned(),
