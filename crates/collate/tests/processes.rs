@@ -246,10 +246,7 @@ fn caller(rank: u32, kinds: &[CollectiveKind], whole: bool) -> WorkerTrace {
         collective(&mut t, 5, *kind, number as u64);
         t.record(&Record::Place { place: 0 });
     }
-    if whole {
-        t.record(&Record::End);
-    }
-    t.finish()
+    if whole { t.finish() } else { t.cut() }
 }
 
 #[track_caller]
