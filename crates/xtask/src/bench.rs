@@ -12,7 +12,10 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 /// Crates that carry a benchmark program.
-pub(crate) const PARTS: &[&str] = &["shim", "engine", "cluster", "npu"];
+pub(crate) const PARTS: &[&str] = &["shim", "engine", "cluster", "npu", WORLDS];
+
+/// The part that is no crate's: whole jobs of many ranks (`tests/bench_worlds.py`), with the built program.
+const WORLDS: &str = "worlds";
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -39,10 +42,16 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
     }
     let mut results = BTreeMap::new();
     for part in chosen {
-        let package = format!("trompe-{part}");
-        let mut command = Command::new(std::env!("CARGO"));
-        command.current_dir(root).args(["bench", "--quiet", "-p", &package, "--bench", part, "--"]);
-        command.args(more);
+        let mut command = match part {
+            WORLDS => worlds(root),
+            _ => {
+                let package = format!("trompe-{part}");
+                let mut command = Command::new(std::env!("CARGO"));
+                command.args(["bench", "--quiet", "-p", &package, "--bench", part, "--"]);
+                command
+            }
+        };
+        command.current_dir(root).args(more);
         if as_json {
             command.arg("--json");
             let output = command.output().with_context(|| format!("cannot run the benchmark of `{part}`"))?;
@@ -65,6 +74,18 @@ pub(crate) fn run(root: &Path, arguments: &Arguments) -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&json!({ "machine": machine, "parts": results }))?);
     }
     Ok(())
+}
+
+/// The benchmark of whole jobs, with what `make build venv` made.
+fn worlds(root: &Path) -> Command {
+    let python = root.join(".venv/bin/python");
+    let mut command = Command::new(&python);
+    // This program lies in `target/debug` or `target/release`.
+    let own = std::env::current_exe().unwrap_or_default();
+    let target = own.ancestors().nth(2).map_or_else(|| root.join("target"), Path::to_path_buf);
+    let trompe = target.join("release/trompe");
+    command.arg("tests/bench_worlds.py").arg("--trompe").arg(trompe).arg("--python").arg(python);
+    command
 }
 
 /// What the numbers were measured on.
