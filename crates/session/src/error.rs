@@ -198,6 +198,14 @@ pub enum SessionError {
         /// Its exit code.
         exit_code: i32,
     },
+    /// The ranks do not agree about what they do together.
+    #[error("the ranks of the job disagree, so it cannot be simulated: {told}")]
+    RanksDisagree {
+        /// The first disagreements, with ranks, call numbers and lines of the program.
+        told: String,
+        /// What it means on the cluster.
+        meaning: String,
+    },
     /// The job cannot be simulated.
     #[error("the job cannot be simulated: {reason}")]
     Simulation {
@@ -281,6 +289,7 @@ impl SessionError {
             Self::NothingRecorded => {
                 "does the script move its model to `cuda`? `trompe doctor` checks the installation".to_owned()
             }
+            Self::RanksDisagree { meaning, .. } => meaning.clone(),
             Self::FailedEarly { .. } => "the command's own message is above".to_owned(),
             Self::Unreadable { .. } | Self::Simulation { .. } => return None,
         })

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use trompe_hardware::{ClusterSheet, EmulatedNode, resolve};
 use trompe_results::{Note, Severity};
+use trompe_trace::job::JobTrace;
 
 use crate::clock::Stopwatch;
 use crate::launch::{Emulation, Ended, LauncherSettings};
@@ -260,7 +261,8 @@ fn report(
     };
     facts.store(&mut job);
     progress.stage(Stage::Simulating);
-    let mut prediction = predict(&job, &prepared.cluster, &request.choices)?;
+    let prediction = predict(&job, &prepared.cluster, &request.choices);
+    let mut prediction = prediction.map_err(|error| disagreement(&job).unwrap_or(error))?;
     let own = &mut prediction.report.job;
     own.trace = layout.job_trace.file_name().map(|name| name.to_string_lossy().into_owned());
     own.emulation_seconds = Some(facts.seconds);
@@ -271,6 +273,14 @@ fn report(
     finished.prediction = Some(prediction);
     finished.problems.extend([saved, written].into_iter().filter_map(Result::err).take(1));
     Ok(())
+}
+
+/// What the ranks disagree about, when a job cannot be simulated because of it.
+fn disagreement(job: &JobTrace) -> Option<SessionError> {
+    let notes = || job.notes.iter().filter(|note| note.severity == trompe_trace::job::Severity::Error);
+    let told: Vec<&str> = notes().map(|note| note.text.as_str()).collect();
+    let meaning = notes().find_map(|note| note.hint.clone())?;
+    Some(SessionError::RanksDisagree { told: told.join("; "), meaning })
 }
 
 /// Why nothing was recorded, where that can be told: no room for a trace, or a command that failed early.
