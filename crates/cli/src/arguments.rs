@@ -178,6 +178,32 @@ pub(crate) enum TraceCommand {
     Stats(StatsArguments),
     /// Write a job trace in another tool's format.
     Export(ExportArguments),
+    /// Make a job trace of another tool's traces.
+    Import(ImportArguments),
+}
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  trompe trace import chakra --cluster dgx-h100 --out job.trace
+  trompe trace import et.0.json.gz et.1.json.gz --cluster h100-sxm:2 --out job.trace
+  trompe simulate job.trace --cluster dgx-b200
+Reads Chakra's protobuf files (NAME.RANK.et) and JSON, and what PyTorch's ExecutionTraceObserver writes; plain or gzip.";
+
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_EXAMPLES)]
+pub(crate) struct ImportArguments {
+    /// One execution trace per rank in order of rank, or a folder with NAME.RANK.et.
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Members of groups, as in ASTRA-sim's comm_group.json; the file of that name beside the traces when not given.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) groups: Option<PathBuf>,
+    /// The device, node or cluster that they were recorded on.
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) cluster: String,
+    /// Where the job trace goes.
+    #[arg(long, value_name = "FILE", default_value = "job.trace")]
+    pub(crate) out: PathBuf,
 }
 
 const EXPORT_EXAMPLES: &str = "\

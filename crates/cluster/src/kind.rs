@@ -21,9 +21,11 @@ pub fn kind_of(descriptor: &Descriptor, phase: Phase) -> Kind {
         Descriptor::Embedding(_) | Descriptor::Indexing(_) => Kind::Embedding,
         Descriptor::Optimizer(_) => Kind::Optimizer,
         Descriptor::Copy(_) | Descriptor::Set(_) => Kind::Copy,
-        Descriptor::Sort(_) | Descriptor::Stencil(_) | Descriptor::Triton(_) | Descriptor::Other(_) => {
-            Kind::Other
-        }
+        Descriptor::Sort(_)
+        | Descriptor::Stencil(_)
+        | Descriptor::Triton(_)
+        | Descriptor::Other(_)
+        | Descriptor::Recorded(_) => Kind::Other,
         Descriptor::NpuKernel(kernel) => match kernel.does {
             NpuWork::Gemm => Kind::Gemm,
             NpuWork::Attention => Kind::Attention,

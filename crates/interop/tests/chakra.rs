@@ -1,8 +1,10 @@
 //! Chakra execution traces of a small job, read back.
 
+use std::collections::BTreeMap;
+
 use trompe_base::{Bytes, DType, Duration, EventId, Flops, Rank, StreamId, ThreadIndex};
 use trompe_interop::chakra::wire::{CommunicationType, Node, NodeType};
-use trompe_interop::chakra::{self, ChakraError, Costs};
+use trompe_interop::chakra::{self, ChakraError, Costs, Graph, ImportError};
 use trompe_trace::descriptor::{Descriptor, Direction, Other, Work};
 use trompe_trace::job::{
     Action, CallClass, Collective, Communicator, HostEvent, JobTrace, Operation, RankInstance, RankTemplate,
@@ -165,4 +167,104 @@ fn files_that_are_none() {
         chakra::read(&[0xff; 20][..]),
         Err(ChakraError::Malformed { .. } | ChakraError::Truncated { .. })
     ));
+}
+
+#[test]
+fn what_was_exported_is_imported() {
+    use CollectiveKind::{AllGather, Send};
+    let events = || {
+        vec![
+            event(5, kernel(1)),
+            event(0, Action::RecordEvent { stream: StreamId(1), event: EventId(7), version: 1 }),
+            event(0, Action::WaitEvent { stream: StreamId(2), event: EventId(7), version: 1 }),
+            event(0, collective(2, AllGather, 0, 0)),
+            event(3, Action::SynchronizeStream { stream: StreamId(2) }),
+            event(2, kernel(1)),
+        ]
+    };
+    let graph = |rank| Graph { nodes: nodes(rank, events()), ..Graph::default() };
+    let groups = BTreeMap::from([("1".to_owned(), vec![0, 1])]);
+    let job = chakra::import(&[graph(0), graph(1)], &groups).unwrap();
+    assert_eq!((job.ranks.len(), job.templates.len()), (2, 1));
+    let template = &job.templates[0];
+    let collective = template.events.iter().find_map(|event| match &event.action {
+        Action::Collective { collective, .. } => Some(collective),
+        _ => None,
+    });
+    assert_eq!(
+        collective.map(|found| (found.kind, found.bytes, found.sequence)),
+        Some((AllGather, Bytes(4096), 0))
+    );
+    let names: Vec<&str> = template
+        .events
+        .iter()
+        .map(|event| match event.action {
+            Action::Enqueue { .. } => "kernel",
+            Action::Collective { .. } => "collective",
+            Action::RecordEvent { .. } => "record",
+            Action::WaitEvent { .. } => "wait",
+            Action::SynchronizeEvent { .. } => "synchronise",
+            _ => "host",
+        })
+        .collect();
+    assert_eq!(names, ["kernel", "record", "wait", "collective", "record", "synchronise", "kernel", "host"]);
+    let host: Duration = template.events.iter().map(|event| event.gap).sum();
+    assert_eq!(host, Duration::from_micros(10));
+    // A message without its peer, a group without members, a cycle.
+    let lonely = nodes(0, vec![event(0, self::collective(1, Send, 1, 0))]);
+    let lonely = Graph { nodes: lonely, ..Graph::default() };
+    assert!(matches!(chakra::import(&[lonely.clone()], &BTreeMap::new()), Err(ImportError::Group { .. })));
+    let alone = BTreeMap::from([("1".to_owned(), vec![0])]);
+    assert!(matches!(chakra::import(&[lonely], &alone), Err(ImportError::Peer { peer: 1, .. })));
+    let node = |id, on| Node { id, data: vec![on], kind: 4, ..Node::default() };
+    let circle = Graph { nodes: vec![node(1, 2), node(2, 1)], ..Graph::default() };
+    assert!(matches!(chakra::import(&[circle], &BTreeMap::new()), Err(ImportError::Cycle { .. })));
+    let twice = Graph { nodes: vec![node(1, 1), node(1, 1)], ..Graph::default() };
+    assert!(matches!(chakra::import(&[twice], &BTreeMap::new()), Err(ImportError::Twice { .. })));
+    assert!(matches!(
+        chakra::import(&[Graph::default()], &BTreeMap::new()),
+        Err(ImportError::Empty { ranks: 1 })
+    ));
+}
+
+#[test]
+fn json_forms() {
+    let graph = r#"{"workload_graph": [
+        {"Id": 1, "Name": "aten::add", "NodeType": 4, "ctrlDeps": [], "runtime": 30, "is_cpu_op": true},
+        {"Id": 2, "Name": "kernel", "NodeType": 4, "data_deps": [1], "runtime": 4, "is_cpu_op": false},
+        {"Id": 3, "Name": "ncclKernel", "NodeType": 7, "data_deps": [2], "runtime": 28, "is_cpu_op": false}]}"#;
+    let (graph, _) = chakra::read_json(graph).unwrap();
+    let job = chakra::import(&[graph], &BTreeMap::new()).unwrap();
+    let times: Vec<Duration> = job.templates[0]
+        .operations
+        .iter()
+        .map(|operation| match &operation.descriptor {
+            Descriptor::Recorded(recorded) => recorded.time,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    // Communication without a size keeps its time.
+    assert_eq!(times, [Duration::from_micros(4), Duration::from_micros(28)]);
+
+    let pytorch = r#"{"schema": "1.1.0-chakra.0.0.4", "nodes": [
+        {"id": 3, "name": "aten::linear", "ctrl_deps": 1, "inputs": {"values": [], "shapes": [], "types": []}, "outputs": {"values": [], "shapes": [], "types": []}},
+        {"id": 4, "name": "aten::t", "ctrl_deps": 3, "inputs": {"values": [[1, 2, 0, 128, 4, "cuda:0"]], "shapes": [[16, 8]], "types": ["Tensor(float)"]}, "outputs": {"values": [[1, 2, 0, 128, 4, "cuda:0"]], "shapes": [[8, 16]], "types": ["Tensor(float)"]}},
+        {"id": 5, "name": "aten::mm", "ctrl_deps": 3, "inputs": {"values": [[1, 2, 0, 32, 2, "cuda:0"], [1, 2, 0, 128, 2, "cuda:0"]], "shapes": [[4, 8], [8, 16]], "types": ["Tensor(c10::Half)", "Tensor(c10::Half)"]}, "outputs": {"values": [[9, 2, 0, 64, 2, "cuda:0"]], "shapes": [[4, 16]], "types": ["Tensor(c10::Half)"]}},
+        {"id": 6, "name": "aten::relu", "ctrl_deps": 1, "inputs": {"values": [[9, 2, 0, 64, 2, "cuda:0"]], "shapes": [[4, 16]], "types": ["Tensor(c10::Half)"]}, "outputs": {"values": [[10, 2, 0, 64, 2, "cuda:0"]], "shapes": [[4, 16]], "types": ["Tensor(c10::Half)"]}},
+        {"id": 7, "name": "record_param_comms", "ctrl_deps": 1, "inputs": {"values": [[[10, 2, 0, 64, 2, "cuda:0"]], 1, 2, "all_reduce"], "shapes": [[[4, 16]], [], [], []], "types": ["GenericList[Tensor(c10::Half)]", "Int", "Int", "String"]}, "outputs": {"values": [], "shapes": [], "types": []}},
+        {"id": 8, "name": "aten::add", "ctrl_deps": 1, "inputs": {"values": [[9, 2, 0, 64, 2, "cpu"]], "shapes": [[4, 16]], "types": ["Tensor(float)"]}, "outputs": {"values": [[10, 2, 0, 64, 2, "cpu"]], "shapes": [[4, 16]], "types": ["Tensor(float)"]}}]}"#;
+    let (graph, _) = chakra::read_json(pytorch).unwrap();
+    let job = chakra::import(&[graph.clone(), graph], &BTreeMap::new()).unwrap();
+    let operations = &job.templates[0].operations;
+    let Descriptor::Gemm(gemm) = &operations[0].descriptor else { panic!("{operations:?}") };
+    assert_eq!((gemm.m, gemm.n, gemm.k, gemm.batch, gemm.a), (4, 16, 8, 1, DType::F16));
+    assert_eq!((operations.len(), operations[1].descriptor.work().bytes()), (2, Bytes(256)));
+    assert!(job.templates[0].events.iter().any(|event| matches!(&event.action, Action::Collective { collective, .. } if collective.bytes == Bytes(128))));
+    let refused = |text: &str, expect: &str| {
+        let error = chakra::read_json(text).unwrap_err().to_string();
+        assert!(error.contains(expect), "{error}");
+    };
+    refused("{\"nodes\": [", "is no JSON");
+    refused("{\"traceEvents\": []}", "read as Kineto");
+    refused("{\"nodes\": [{\"name\": \"x\"}]}", "node 0 has no `id`");
 }

@@ -4,6 +4,7 @@
 //! what the record says.
 
 mod describe;
+pub mod import;
 mod job_lines;
 mod stats;
 mod worker_lines;

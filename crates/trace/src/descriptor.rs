@@ -50,6 +50,17 @@ pub enum Descriptor {
     Other(Other),
     /// A kernel given as a program for the cores of an NPU.
     NpuKernel(NpuKernel),
+    /// An operation of which another tool told how long it took.
+    Recorded(Recorded),
+}
+
+/// A time that was measured elsewhere, and holds on every device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// How long it took.
+    pub time: trompe_base::Duration,
+    /// What is known of its work.
+    pub work: Work,
 }
 
 /// Bytes moved and operations done: the least that a roofline needs. Zero means unknown.
@@ -483,6 +494,7 @@ impl Descriptor {
             Self::Set(_) => "set",
             Self::Other(_) => "other",
             Self::NpuKernel(_) => "npu_kernel",
+            Self::Recorded(_) => "recorded",
         }
     }
 

@@ -7,7 +7,7 @@ use anyhow::bail;
 use trompe_session::predict::export;
 use trompe_session::traces::{self, JobStats, Line, Tally, Trace, WorkerStats};
 
-use crate::arguments::{ExportArguments, ShowArguments, StatsArguments, TraceCommand};
+use crate::arguments::{ExportArguments, ImportArguments, ShowArguments, StatsArguments, TraceCommand};
 use crate::commands;
 
 pub(crate) fn run(command: &TraceCommand) -> anyhow::Result<ExitCode> {
@@ -15,6 +15,7 @@ pub(crate) fn run(command: &TraceCommand) -> anyhow::Result<ExitCode> {
         TraceCommand::Show(arguments) => show(arguments),
         TraceCommand::Stats(arguments) => stats(arguments),
         TraceCommand::Export(arguments) => export(arguments),
+        TraceCommand::Import(arguments) => import(arguments),
     }
 }
 
@@ -95,6 +96,21 @@ fn export(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
         exported.ranks,
         exported.prefix.display(),
         exported.groups.display()
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn import(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
+    let imported = traces::import::import(&traces::import::Request {
+        files: arguments.files.clone(),
+        groups: arguments.groups.clone(),
+        cluster: arguments.cluster.clone(),
+        out: arguments.out.clone(),
+    })?;
+    let traces::import::Imported { ranks, templates, events, operations } = imported;
+    commands::print(&format!(
+        "{ranks} ranks, {templates} of them distinct; the first has {events} events and {operations} distinct operations\n{}\n",
+        commands::nearby(&arguments.out).display()
     ))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -74,6 +74,7 @@ impl KernelEstimator for Physics {
             Descriptor::Set(set) => transfer::set(set, bench),
             Descriptor::Other(other) => unknown::other(other, bench),
             Descriptor::NpuKernel(kernel) => unknown::program(kernel, bench),
+            Descriptor::Recorded(recorded) => unknown::recorded(recorded),
         }
     }
 }

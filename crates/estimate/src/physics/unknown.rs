@@ -4,7 +4,7 @@
 //! not even the grid is known, twice the shortest kernel.
 
 use trompe_base::{Bytes, DType, Flops};
-use trompe_trace::descriptor::{NpuKernel, Other, Triton, Work};
+use trompe_trace::descriptor::{NpuKernel, Other, Recorded, Triton, Work};
 
 use super::{Bench, streaming};
 use crate::{Basis, Estimate};
@@ -20,6 +20,13 @@ pub(super) fn other(o: &Other, bench: Bench<'_>) -> Estimate {
 /// An NPU program that nobody simulates ([`crate::WithPrograms`] does).
 pub(super) fn program(kernel: &NpuKernel, bench: Bench<'_>) -> Estimate {
     charge(&kernel.work, 0, 0, "program", bench)
+}
+
+/// What another tool measured: on every device the same.
+pub(super) fn recorded(recorded: &Recorded) -> Estimate {
+    let seconds = recorded.time.as_secs_f64();
+    Estimate::new(seconds, [1.0, 1.0], "recorded", Basis::Assumed)
+        .noted("the time that the imported trace states")
 }
 
 fn charge(work: &Work, blocks: u64, threads: u32, family: &str, bench: Bench<'_>) -> Estimate {

@@ -44,6 +44,7 @@ impl Descriptor {
             Descriptor::Triton(triton) => triton.work,
             Descriptor::Other(other) => other.work,
             Descriptor::NpuKernel(kernel) => kernel.work,
+            Descriptor::Recorded(recorded) => recorded.work,
             Descriptor::Set(set) => of(0, set.bytes.0),
             Descriptor::Copy(copy) => of(copy.bytes.0, copy.bytes.0),
             Descriptor::Rnn(_) => of(0, 0),
