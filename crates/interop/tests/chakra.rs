@@ -210,6 +210,21 @@ fn what_was_exported_is_imported() {
     assert_eq!(names, ["kernel", "record", "wait", "collective", "record", "synchronise", "kernel", "host"]);
     let host: Duration = template.events.iter().map(|event| event.gap).sum();
     assert_eq!(host, Duration::from_micros(10));
+    // Messages of one group call stay one.
+    let both = || {
+        vec![
+            event(0, self::collective(1, Send, 1, 4)),
+            event(0, self::collective(1, CollectiveKind::Recv, 1, 4)),
+        ]
+    };
+    let job =
+        chakra::import(&[Graph { nodes: nodes(0, both()), ..Graph::default() }, graph(1)], &groups).unwrap();
+    let groups_of = |event: &HostEvent| match &event.action {
+        Action::Collective { collective, .. } => Some(collective.group),
+        _ => None,
+    };
+    let found: Vec<u64> = job.templates[0].events.iter().filter_map(groups_of).collect();
+    assert_eq!(found, [1, 1]);
     // A message without its peer, a group without members, a cycle.
     let lonely = nodes(0, vec![event(0, self::collective(1, Send, 1, 0))]);
     let lonely = Graph { nodes: lonely, ..Graph::default() };

@@ -3,7 +3,7 @@
 //! Nodes are taken in an order in which every node comes after what it depends on (the lowest number first). A node of the
 //! processor becomes host time; one of the device an operation of its stream (`stream`, else one for computation and one for
 //! communication), with the time that the trace states; a collective or message a collective of its group. Where a node
-//! depends on one of another stream, its stream waits for an event; where the host depends on the device, the host waits.
+//! depends on one of another stream, its stream waits for an event; where the host depends on the device, the host waits. A trace is one step.
 //!
 //! Every file is one rank, in the order given; equal ranks share a template. Device operations keep their recorded time
 //! whatever they are simulated on, but for those of PyTorch's own traces ([`super::read_json`]), which have shapes instead of times.
@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use trompe_base::{Bytes, DType, Duration, EventId, Flops, Rank, StreamId, ThreadIndex};
 use trompe_trace::descriptor::{Descriptor, Direction, Recorded, Work};
 use trompe_trace::job::{
-    Action, CallClass, Collective, Communicator, HostEvent, JobTrace, Operation, Phase, RankInstance,
-    RankTemplate, Site, Stream,
+    Action, CallClass, Collective, Communicator, HostEvent, JobTrace, Note, Operation, Phase, RankInstance,
+    RankTemplate, Severity, Site, StepSource, Steps, Stream,
 };
 use trompe_trace::record::{CollectiveKind, StreamKind};
 
@@ -117,6 +117,11 @@ pub fn import(graphs: &[Graph], groups: &BTreeMap<String, Vec<u32>>) -> Result<J
         }
         job.ranks.push(RankInstance { template, communicators, emulated: true });
     }
+    job.notes.push(Note {
+        severity: Severity::Info,
+        text: "the job was imported: the whole trace is taken as one step".to_owned(),
+        hint: None,
+    });
     let works = |template: &RankTemplate| {
         template
             .events
@@ -140,6 +145,8 @@ struct Importer<'a> {
     streams: BTreeSet<u32>,
     /// Host time not yet in an event.
     gap: Duration,
+    /// The group call that the last message was of, its stream and what it depended on.
+    group: (u64, StreamId, BTreeSet<u64>),
 }
 
 impl<'a> Importer<'a> {
@@ -155,6 +162,7 @@ impl<'a> Importer<'a> {
             sequences: BTreeMap::new(),
             streams: BTreeSet::new(),
             gap: Duration::ZERO,
+            group: (0, StreamId(u32::MAX), BTreeSet::new()),
         }
     }
 
@@ -205,6 +213,8 @@ impl<'a> Importer<'a> {
         let stream =
             |id: &u32| Stream { id: StreamId(*id), device: 0, priority: 0, kind: StreamKind::NonBlocking };
         self.template.streams = self.streams.iter().map(stream).collect();
+        let boundaries = vec![0, self.template.events.len()];
+        self.template.steps = Steps { boundaries, source: StepSource::User, ..Steps::default() };
         Ok(())
     }
 
@@ -257,7 +267,10 @@ impl<'a> Importer<'a> {
     }
 
     fn work(&mut self, node: &Node, stream: StreamId, described: &Described) -> Result<(), ImportError> {
-        if let Some(collective) = self.collective(node)? {
+        if let Some(mut collective) = self.collective(node)? {
+            if matches!(collective.kind, CollectiveKind::Send | CollectiveKind::Recv) {
+                collective.group = self.group_of(node, stream);
+            }
             self.push(Action::Collective { stream, collective });
             return Ok(());
         }
@@ -285,6 +298,15 @@ impl<'a> Importer<'a> {
         }
         self.push(Action::Enqueue { stream, operation: row as u32, blocking: false });
         Ok(())
+    }
+
+    /// The group call of a message: messages that follow each other on a stream and wait for the same run side by side.
+    fn group_of(&mut self, node: &Node, stream: StreamId) -> u64 {
+        let after: BTreeSet<u64> = deps(node).collect();
+        if self.group.1 != stream || self.group.2 != after {
+            self.group = (self.group.0 + 1, stream, after);
+        }
+        self.group.0
     }
 
     /// The collective or message that a node is; `None` for computation, and for communication that says no more than its
