@@ -4,12 +4,13 @@
 use trompe_base::{Bytes, DType};
 use trompe_hardware::{Catalogue, DeviceSheet, EmulatedNode, LinkKind, resolve};
 
-const DEVICES: [&str; 15] = [
+const DEVICES: [&str; 16] = [
     "a100-pcie-80",
     "a100-sxm4-40",
     "a100-sxm4-80",
     "a40",
     "b200-sxm-180",
+    "gb200-189",
     "h100-pcie-80",
     "h100-sxm5-80",
     "h200-sxm-141",
@@ -47,6 +48,7 @@ fn the_catalogue_has_all_devices_and_nodes() {
         "dgx-h100",
         "dgx-h200",
         "dgx-v100",
+        "gb200-nvl72",
         "pcie-server",
         "pcie5-server",
         "workstation",

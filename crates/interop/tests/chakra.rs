@@ -62,10 +62,11 @@ fn nodes(rank: u32, events: Vec<HostEvent>) -> Vec<Node> {
         stream(3, StreamKind::Blocking),
     ];
     let template = RankTemplate { operations: vec![operation], streams, events, ..RankTemplate::default() };
-    let instance = || RankInstance { template: 0, communicators: vec![0], emulated: true };
+    // The second rank did not run: it is like the first.
+    let instance = |emulated| RankInstance { template: 0, communicators: vec![0], emulated };
     let job = JobTrace {
         templates: vec![template],
-        ranks: vec![instance(), instance()],
+        ranks: vec![instance(true), instance(false)],
         communicators: vec![Communicator { members: vec![Rank(0), Rank(1)], purpose: None }],
         ..JobTrace::default()
     };
@@ -133,8 +134,8 @@ fn collectives_and_messages() {
         vec![
             event(0, collective(1, AllReduce, 0, 0)),
             event(0, collective(1, AllGather, 0, 0)),
-            event(0, collective(1, Send, 0, 9)),
-            event(0, collective(1, Recv, 0, 9)),
+            event(0, collective(1, Send, 1, 9)),
+            event(0, collective(1, Recv, 1, 9)),
             event(0, kernel(1)),
         ],
     );

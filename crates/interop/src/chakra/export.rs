@@ -5,6 +5,7 @@
 //!   stream, recorded events. A host that waits is a dependency of its next node.
 //! * Collectives carry their type, bytes and communicator; messages their two ends and a tag that both ends agree on. A
 //!   communicator of one is computation.
+//! * A rank that did not run itself does what its example did; its messages go as far around the group as that one's.
 //! * Chakra counts whole microseconds. What rounding takes from one node of a stream is given to the next, so that sums
 //!   are right to the microsecond, and host time below a microsecond is carried to the next node.
 //!
@@ -17,7 +18,7 @@ use std::io::{self, Write};
 
 use prost::Message;
 use trompe_base::{Duration, Rank};
-use trompe_trace::job::{Action, Collective, HostEvent, JobTrace, Operation, RankTemplate};
+use trompe_trace::job::{Action, Collective, HostEvent, JobTrace, Operation, RankInstance, RankTemplate};
 use trompe_trace::record::{CollectiveKind, StreamKind};
 
 use super::wire::{CommunicationType, GlobalMetadata, Node, NodeType, Value, attribute};
@@ -57,7 +58,11 @@ pub fn write_rank<W: Write>(job: &JobTrace, rank: Rank, costs: &dyn Costs, mut o
     let instance = &job.ranks[rank.index()];
     let version = SCHEMA.to_owned();
     put(&GlobalMetadata { version, attributes: Vec::new() }, &mut out)?;
+    let ran = |(_, other): &(usize, &RankInstance)| other.emulated && other.template == instance.template;
+    let ranks = || job.ranks.iter().enumerate();
+    let example = ranks().take(rank.index()).filter(ran).last().or_else(|| ranks().find(ran));
     let mut exporter = Exporter {
+        example: example.map(|(index, _)| index),
         job,
         rank,
         template: &job.templates[instance.template],
@@ -123,6 +128,8 @@ struct Exporter<'a, W: Write> {
     events: BTreeMap<(u32, u32), Vec<u64>>,
     /// Messages so far by communicator, peer and direction.
     messages: BTreeMap<(usize, u32, bool), u32>,
+    /// The rank whose doings these are, when this one did not run.
+    example: Option<usize>,
     /// The group call that is open, its stream, and what came before it there.
     group: Option<(u64, u32, Vec<u64>)>,
     out: &'a mut W,
@@ -273,16 +280,32 @@ impl<W: Write> Exporter<'_, W> {
         Ok(id)
     }
 
+    /// The peer of a message. A rank that did not run does what another one did: as far from its own place in the group as
+    /// that one's peer was from that one's.
+    fn peer(&self, collective: &Collective, (place, members): (u32, usize)) -> u32 {
+        let own = &self.job.ranks[self.rank.index()];
+        if own.emulated {
+            return collective.peer;
+        }
+        let Some(example) = self.example else { return collective.peer };
+        let row = self.job.ranks[example].communicators[collective.communicator as usize];
+        let there = &self.job.communicators[row].members;
+        let example = there.iter().position(|member| member.index() == example).unwrap_or_default() as u32;
+        let members = members.max(1) as u32;
+        (collective.peer + place + members - example % members) % members
+    }
+
     fn collective(&mut self, stream: u32, collective: &Collective) -> io::Result<()> {
         let instance = &self.job.ranks[self.rank.index()];
         let row = instance.communicators[collective.communicator as usize];
         let members = &self.job.communicators[row].members;
         let place = members.iter().position(|member| *member == self.rank).unwrap_or_default() as u32;
         let message = matches!(collective.kind, CollectiveKind::Send | CollectiveKind::Recv);
+        let peer = if message { self.peer(collective, (place, members.len())) } else { collective.peer };
         let ends = match collective.kind {
-            CollectiveKind::Send => (place, collective.peer),
-            CollectiveKind::Recv => (collective.peer, place),
-            _ => (collective.peer, collective.peer),
+            CollectiveKind::Send => (place, peer),
+            CollectiveKind::Recv => (peer, place),
+            _ => (peer, peer),
         };
         let time = self.costs.collective(collective, members, ends);
         let name = format!("{:?}", collective.kind).to_lowercase();
@@ -295,7 +318,7 @@ impl<W: Write> Exporter<'_, W> {
         }
         let kind = if message {
             let sends = collective.kind == CollectiveKind::Send;
-            let count = self.messages.entry((row, collective.peer, sends)).or_insert(0);
+            let count = self.messages.entry((row, peer, sends)).or_insert(0);
             // Communicator and number tell messages of one pair apart.
             let tag = (row as u32) << 20 | *count & 0xf_ffff;
             *count += 1;
