@@ -297,6 +297,24 @@ mod tests {
     }
 
     #[test]
+    fn what_varies_is_read() {
+        let line = "trompe simulate out --contention off --jitter kernel=0.05 --straggler rank=1,gpu=0.5 \
+                    --straggler slow.toml --seed 3 --repeat 20 --host epyc-9654-x2";
+        let parsed = Arguments::parse_from(line.split_whitespace());
+        let Command::Simulate(simulate) = parsed.command else { panic!("{parsed:?}") };
+        let model = simulate.model;
+        assert_eq!((model.contention, model.seed, model.repeat), (Switch::Off, 3, 20));
+        assert_eq!((model.jitter.0.kernel, model.stragglers.len()), (0.05, 2));
+        assert_eq!(model.host, HostChoice::Named("epyc-9654-x2".into()));
+        for wrong in
+            ["--repeat 0", "--jitter fast", "--straggler gpu=0.5", "--contention maybe", "--host nobody"]
+        {
+            let line = format!("trompe simulate out {wrong}");
+            assert!(Arguments::try_parse_from(line.split_whitespace()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn what_follows_the_dashes_is_the_command() {
         let parsed =
             Arguments::parse_from(["trompe", "run", "--host", "off", "--", "python", "x.py", "--host", "a"]);
