@@ -34,10 +34,15 @@ def run(chosen, environments, arguments):
     job = DEFAULTS | chosen.job
     started = time.monotonic()
     try:
-        python = environments.python(job["environment"])
-        runner = Runner(arguments.trompe, python, arguments.out.absolute(), HERE / "jobs")
-        folder = runner.fresh(chosen.name)
-        code, output = run_command(job, runner, folder)
+        folder = arguments.out.absolute() / chosen.name
+        if arguments.recheck:
+            code = json.loads((folder / "out" / "report.json").read_text())["job"]["exit_code"]
+            output = (folder / "job.log").read_text(errors="replace")
+        else:
+            python = environments.python(job["environment"])
+            runner = Runner(arguments.trompe, python, arguments.out.absolute(), HERE / "jobs")
+            folder = runner.fresh(chosen.name)
+            code, output = run_command(job, runner, folder)
         complaints = job_checks.check(job, folder / "out", code, output)
         complaints += _check_groups(job, folder / "out" / "report.json")
     except (OSError, RuntimeError, ValueError, KeyError) as error:
@@ -119,6 +124,7 @@ def main():
     )
     parser.add_argument("--out", type=Path, default=Path("target/frameworks/runs"))
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--recheck", action="store_true", help="check what earlier runs left in --out")
     parser.add_argument(
         "--write-only", action="store_true", help="only write docs/coverage.md from results.json"
     )
