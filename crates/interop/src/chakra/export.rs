@@ -255,10 +255,11 @@ impl<W: Write> Exporter<'_, W> {
 
     /// Writes a node of the device after all that holds it back; those of one group call (0: none) run side by side.
     fn device(&mut self, (stream, group): (u32, u64), time: Duration, mut node: Node) -> io::Result<u64> {
-        self.flush(false)?;
         let beside =
             group != 0 && self.group.as_ref().is_some_and(|open| (open.0, open.1) == (group, stream));
+        // A group call is launched at once: host time between its members comes after it.
         if !beside {
+            self.flush(false)?;
             self.group = (group != 0).then(|| (group, stream, self.held_back_by(stream)));
         }
         node.data = match &self.group {
