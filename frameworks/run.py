@@ -13,8 +13,10 @@ import argparse
 import fcntl
 import fnmatch
 import json
+import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -32,14 +34,15 @@ RESULTS = HERE / "results.json"
 def run(chosen, environments, arguments):
     """Makes one run; returns its entry for results.json."""
     job = DEFAULTS | chosen.job
+    python = None
     started = time.monotonic()
     try:
         folder = arguments.out.absolute() / chosen.name
+        python = environments.python(job["environment"])
         if arguments.recheck:
             code = json.loads((folder / "out" / "report.json").read_text())["job"]["exit_code"]
             output = (folder / "job.log").read_text(errors="replace")
         else:
-            python = environments.python(job["environment"])
             runner = Runner(arguments.trompe, python, arguments.out.absolute(), HERE / "jobs")
             folder = runner.fresh(chosen.name)
             code, output = run_command(job, runner, folder)
@@ -56,7 +59,7 @@ def run(chosen, environments, arguments):
         "complaints": complaints,
         "seconds": round(time.monotonic() - started, 1),
     }
-    return entry | _facts(folder, chosen.package)
+    return entry | _facts(folder) | {"version": python and _version(python, chosen.package)}
 
 
 def _check_groups(job, path):
@@ -74,20 +77,15 @@ def _check_groups(job, path):
     return complaints
 
 
-def _facts(folder, package):
+def _facts(folder):
     """What docs/coverage.md shows of a run."""
     path = folder and folder / "out" / "report.json"
     if not path or not path.is_file():
         return {}
     report = json.loads(path.read_text())
     software = report["software"]
-    versions = {
-        item["name"].replace(".", "-").replace("_", "-").lower(): item["value"]
-        for item in software["packages"]
-    }
     step = report["step_time"]
     return {
-        "version": software["torch"] if package == "torch" else versions.get(package.lower()),
         "torch": software["torch"],
         "cuda": software["cuda"],
         "world": report["world_size"],
@@ -96,6 +94,17 @@ def _facts(folder, package):
         "step_seconds": step and step["seconds"],
         "peak_bytes": report["memory"]["peak_allocated_bytes"],
     }
+
+
+def _version(python, package):
+    """The version of a package in an environment."""
+    command = [
+        python,
+        "-c",
+        "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))",
+        package,
+    ]
+    return subprocess.run(command, check=False, capture_output=True, text=True).stdout.strip() or None
 
 
 def keep(files, new):
@@ -111,7 +120,8 @@ def keep(files, new):
         results = {name: results[name] for name in sorted(results) if name in known}
         file.truncate(0)
         file.write(json.dumps(results, indent=1) + "\n")
-        (HERE.parent / "docs" / "coverage.md").write_text(coverage.page(files, results))
+        absent = tomllib.loads((HERE / "absent.toml").read_text())["absent"]
+        (HERE.parent / "docs" / "coverage.md").write_text(coverage.page(files, results, absent))
 
 
 def main():
