@@ -23,6 +23,7 @@ mod parallel;
 mod path;
 mod schema;
 mod step;
+pub mod study;
 mod timeline;
 mod variation;
 mod verdict;

@@ -21,6 +21,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     ("npu", &["base", "engine", "estimate", "results"]),
     ("interop", &["base", "trace", "results"]),
     ("report", &["base", "results"]),
+    ("search", &["base", "results"]),
     // The emulated GPU.
     ("cuda-abi", &[]),
     ("device", &["base", "trace", "hardware", "cuda-abi", "fatbin"]),
@@ -42,6 +43,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
             "rendezvous",
             "report",
             "results",
+            "search",
             "trace",
         ],
     ),
