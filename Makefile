@@ -7,6 +7,8 @@
 #   make build   the `trompe` program and the libraries it preloads (release)
 #   make venv    .venv with the pinned PyTorch (no NVIDIA package)
 #   make jobs    the job tests only: real PyTorch scripts under `trompe run`
+#   make searches  the search tests only
+#   make ray-test  a search on a local Ray cluster of two nodes, one of which is killed
 #   make npu     the NPU kernels only: `trompe npu` against PyTorch on the CPU
 #   make frameworks  other frameworks and PyTorch versions (large downloads), writes docs/coverage.md
 #   make clean   remove what was built (the virtual environment stays)
@@ -114,6 +116,18 @@ check-rust: tools
 jobs: build venv-test
 	$(call step,job tests)
 	$(VENV)/bin/python tests/run_jobs.py --trompe $(TROMPE) --python $(VENV)/bin/python $(JOBS)
+
+searches: build venv-test
+	$(call step,searches)
+	$(VENV)/bin/python tests/run_searches.py --trompe $(TROMPE) --python $(VENV)/bin/python
+
+# Not part of `make test`: Ray is 70 MB more, and its two nodes take a minute to come and go.
+ray-test: build venv-test
+	$(call step,a search on a Ray cluster that loses a node)
+	test -x .venv-ray/bin/ray || { $(VENV)/bin/python -m venv .venv-ray && .venv-ray/bin/pip install -q "ray==2.60.0"; }
+	$(VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])' > \
+		"$$(.venv-ray/bin/python -c 'import site; print(site.getsitepackages()[0])')/trompe-torch.pth"
+	.venv-ray/bin/python tests/run_ray.py --trompe $(TROMPE)
 
 # Not a part of `make test`: gigabytes of packages and an hour of work. CASES names some.
 frameworks: build venv-test

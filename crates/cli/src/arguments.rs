@@ -20,6 +20,8 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Simulate a kept trace again, on other hardware or with another host model.
     Simulate(SimulateArguments),
+    /// Find the best configuration of a script: which parallelism, which batch, which hardware.
+    Search(Box<crate::commands::search::SearchArguments>),
     /// Look into traces.
     Trace(TraceArguments),
     /// Print the report of an output folder again.

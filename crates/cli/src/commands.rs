@@ -6,6 +6,7 @@ pub(crate) mod network;
 pub(crate) mod npu;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod search;
 pub(crate) mod simulate;
 pub(crate) mod trace;
 

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Run(arguments) => commands::run::run(*arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments),
+        Command::Search(arguments) => commands::search::run(*arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments.command),
         Command::Report(arguments) => commands::report::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),

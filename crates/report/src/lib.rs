@@ -14,7 +14,9 @@ mod clean;
 pub mod kernel_run;
 mod page;
 mod quantity;
+mod study;
 mod text;
 
 pub use page::html;
+pub use study::{Table, study_html, study_table, study_text};
 pub use text::{Style, text};

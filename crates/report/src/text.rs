@@ -1,7 +1,7 @@
 //! The report as terminal text: the answer first, then where time and memory go, then what to be careful about.
 
 mod kernels;
-mod paper;
+pub(crate) mod paper;
 mod path;
 mod summary;
 mod trust;

@@ -12,6 +12,9 @@ pub enum SessionError {
     /// No such cluster.
     #[error(transparent)]
     Hardware(#[from] HardwareError),
+    /// A search cannot begin or go on.
+    #[error(transparent)]
+    Search(#[from] crate::search::SearchError),
     /// An NPU kernel or one of its files is wrong; the text says what to do.
     #[error("{0}")]
     Npu(String),
@@ -222,6 +225,7 @@ impl SessionError {
              (no GPU is needed; `--no-deps` leaves out the NVIDIA packages, which are not needed either)";
         Some(match self {
             Self::Npu(_) | Self::Network(_) => return None,
+            Self::Search(error) => return error.hint(),
             Self::NoCuda { .. } => {
                 "choose a GPU of `trompe gpus`; kernels for NPUs are simulated by `trompe npu`, jobs \
                  made of them by `trompe npu job`"

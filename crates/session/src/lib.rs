@@ -38,6 +38,7 @@ pub mod python;
 pub mod reports;
 pub mod run;
 mod run_facts;
+pub mod search;
 pub mod simulate;
 pub mod traces;
 pub mod variation;

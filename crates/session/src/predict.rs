@@ -3,6 +3,7 @@
 //! The same job trace, cluster and options give the same report, byte by byte, but for the seconds that trompe itself
 //! took, which the caller fills in.
 
+mod bound;
 pub mod export;
 mod flops;
 mod interval;
@@ -31,6 +32,7 @@ use crate::network::{Collectives, NetworkSource};
 use crate::npu;
 use crate::run_facts::RunFacts;
 use crate::variation::{JitterChoice, StragglerChoice, stragglers};
+pub(crate) use bound::repeated_work;
 
 /// How a trace is simulated.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +57,8 @@ pub struct Choices {
     pub repeat: u32,
     /// Where the times of collectives come from; the built-in constants when `None`.
     pub network: Option<NetworkSource>,
+    /// Whether the job is also replayed to say what it would gain from what: several times as much work.
+    pub explain: bool,
 }
 
 impl Default for Choices {
@@ -70,6 +74,7 @@ impl Default for Choices {
             seed: 0,
             repeat: 1,
             network: None,
+            explain: true,
         }
     }
 }
@@ -142,6 +147,8 @@ pub fn predict(
         memory::over_time(&mut report.memory, job, &outcome);
         if simulation.has_steps(&outcome) {
             report.ranks = ranks::ranks(job, &simulation.kinds, &outcome);
+        }
+        if simulation.has_steps(&outcome) && choices.explain {
             report.critical_path = path::critical_path(job, &simulation.kinds, &outcome, &replay)?;
             report.contention = Some(varied::contention(&simulation, &outcome)?);
         }

@@ -4,8 +4,9 @@ mod met;
 mod workers;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use trompe_fatbin::SmArch;
 use trompe_hardware::{ClusterSheet, EmulatedNode, resolve};
 use trompe_results::{Note, Severity};
 use trompe_trace::job::JobTrace;
@@ -14,6 +15,7 @@ use crate::clock::Stopwatch;
 use crate::launch::{Emulation, Ended, LauncherSettings};
 use crate::output::{Existing, Layout, OutputFolder};
 use crate::python::{Advice, How, Torch};
+pub(crate) use crate::run::workers::Kept;
 use crate::run::workers::{Launched, Workers};
 use crate::{
     Choices, HostChoice, Prediction, Progress, RankChoice, RunFacts, SessionError, Stage, StepChoice, cache,
@@ -27,6 +29,8 @@ pub struct Request {
     pub command: Vec<OsString>,
     /// The cluster to pretend (`--cluster`).
     pub cluster: String,
+    /// The cluster itself, when it is not quite what that name means.
+    pub sheet: Option<ClusterSheet>,
     /// Where the report goes.
     pub out: PathBuf,
     /// What to do when that exists.
@@ -80,7 +84,7 @@ impl Prepared {
         let board = self.folder.layout().workers.join("board.met");
         self.workers = Workers::prepare(&met.launch, &met.found, &request.ranks, (request.verify, &board))?;
         if request.prefork {
-            self.workers.prefork(&self.emulation);
+            self.workers.prefork(&self.emulation, &mut Kept::default());
         }
         Ok(())
     }
@@ -91,10 +95,46 @@ impl Prepared {
 /// # Errors
 /// What is wrong before the command starts; nothing was run and no file of an earlier run was touched then.
 pub fn run(request: &Request, progress: &mut dyn Progress) -> Result<Finished, SessionError> {
-    let mut prepared = prepare(request, progress)?;
+    let (prepared, launched) = execute(request, progress, &mut Kept::default())?;
+    let mut finished = Finished {
+        exit_code: launched.ended.exit_code(),
+        interrupted_by: launched.ended.interrupted_by,
+        layout: prepared.folder.layout(),
+        prediction: None,
+        problems: Vec::new(),
+    };
+    if let Err(problem) = report(request, &prepared, &launched, &mut finished, progress) {
+        finished.problems.push(explained(problem, &prepared.folder, finished.exit_code));
+    }
+    Ok(finished)
+}
+
+/// Runs a job and collates its traces; nothing is simulated or written beside them. `kept` is what one run leaves for
+/// the next one of the same script.
+///
+/// # Errors
+/// What is wrong before the command starts, or why it has no trace.
+pub(crate) fn record(
+    request: &Request,
+    progress: &mut dyn Progress,
+    kept: &mut Kept,
+) -> Result<JobTrace, SessionError> {
+    let (prepared, launched) = execute(request, progress, kept)?;
+    let exit_code = launched.ended.exit_code();
+    let recorded = recorded(request, &prepared, &launched, progress);
+    recorded.map(|(job, _)| job).map_err(|problem| explained(problem, &prepared.folder, exit_code))
+}
+
+/// Runs the command, with more ranks where those that ran cannot go on.
+fn execute(
+    request: &Request,
+    progress: &mut dyn Progress,
+    kept: &mut Kept,
+) -> Result<(Prepared, Launched), SessionError> {
+    let mut prepared = prepare(request, progress, kept)?;
     progress.stage(Stage::Running);
     if request.prefork {
-        prepared.workers.prefork(&prepared.emulation);
+        prepared.workers.prefork(&prepared.emulation, kept);
     }
     let auto = request.ranks == RankChoice::Auto;
     let mut launched = prepared.workers.launch(&prepared.emulation, auto)?;
@@ -121,24 +161,20 @@ pub fn run(request: &Request, progress: &mut dyn Progress) -> Result<Finished, S
         progress.stage(Stage::Running);
         launched = prepared.workers.launch(&prepared.emulation, auto && attempt < MOST_ATTEMPTS)?;
     }
-    let ended = launched.ended;
-    let layout = prepared.folder.layout();
-    let mut finished = Finished {
-        exit_code: ended.exit_code(),
-        interrupted_by: ended.interrupted_by,
-        layout,
-        prediction: None,
-        problems: Vec::new(),
-    };
-    if let Err(problem) = report(request, &prepared, &launched, &mut finished, progress) {
-        finished.problems.push(explained(problem, &prepared.folder, &finished));
-    }
-    Ok(finished)
+    prepared.workers.keep(kept);
+    Ok((prepared, launched))
 }
 
-fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, SessionError> {
+fn prepare(
+    request: &Request,
+    progress: &mut dyn Progress,
+    kept: &mut Kept,
+) -> Result<Prepared, SessionError> {
     progress.stage(Stage::Checking);
-    let cluster = resolve(&request.cluster)?;
+    let cluster = match &request.sheet {
+        Some(sheet) => sheet.clone(),
+        None => resolve(&request.cluster)?,
+    };
     if cluster.device().npu.is_some() {
         return Err(SessionError::NoCuda { device: cluster.device().name.clone() });
     }
@@ -146,7 +182,11 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
     let path = env::get(env::PATH).unwrap_or_default();
     let launch = world::read(&request.command, &cluster)?;
     let found = python::find(&launch.command, &path)?;
-    let torch = torch_of(&found, &mut advice)?;
+    let torch = match kept.torch.take_if(|(python, _)| *python == found.python) {
+        Some((_, torch)) => Some(torch),
+        None => torch_of(&found, &mut advice)?,
+    };
+    kept.torch = torch.clone().map(|torch| (found.python.clone(), torch));
     let software = torch.as_ref().and_then(Torch::software);
     let libraries = install::find()?;
     let folder = OutputFolder::take(&request.out, request.existing)?;
@@ -165,8 +205,7 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
     let hook = hook::unpack(&cache.folder)?;
     let device = cluster.device();
     let arch = kernels::architecture(device);
-    let kernels =
-        torch.map(|torch| kernels::provide(&torch.folder, arch, &cache.folder, progress)).unwrap_or_default();
+    let kernels = torch.map(|torch| database(&torch, arch, &cache.folder, kept, progress)).unwrap_or_default();
     advice.extend(kernels.advice);
     folder.clear()?;
     if let Err(error) = folder.check_room() {
@@ -201,6 +240,23 @@ fn prepare(request: &Request, progress: &mut dyn Progress) -> Result<Prepared, S
         launcher: LauncherSettings::default(),
     };
     Ok(Prepared { cluster, workers, folder, emulation, advice })
+}
+
+/// The kernel database of a PyTorch: the one that an earlier run found, or that of the cache.
+fn database(
+    torch: &Torch,
+    arch: SmArch,
+    cache: &Path,
+    kept: &mut Kept,
+    progress: &mut dyn Progress,
+) -> kernels::Provided {
+    let known = kept.kernels.as_ref().filter(|(folder, own, _)| *folder == torch.folder && *own == arch);
+    if let Some((_, _, path)) = known {
+        return kernels::Provided { path: Some(path.clone()), advice: None };
+    }
+    let provided = kernels::provide(&torch.folder, arch, cache, progress);
+    kept.kernels = provided.path.clone().map(|path| (torch.folder.clone(), arch, path));
+    provided
 }
 
 /// That the environment hides every device from the job.
@@ -241,6 +297,25 @@ fn torch_of(found: &python::Found, advice: &mut Vec<Advice>) -> Result<Option<To
     }
 }
 
+/// The trace of a job that has ended.
+fn recorded(
+    request: &Request,
+    prepared: &Prepared,
+    launched: &Launched,
+    progress: &mut dyn Progress,
+) -> Result<(JobTrace, RunFacts), SessionError> {
+    progress.stage(Stage::Collating);
+    let collated = collating::collate(&prepared.folder.layout().workers, &request.steps, progress)?;
+    let mut job = collated.job;
+    let facts = RunFacts {
+        records: collated.records,
+        trace_bytes: collated.bytes,
+        ..facts(request, prepared, launched)
+    };
+    facts.store(&mut job);
+    Ok((job, facts))
+}
+
 /// Everything after the command: collate, simulate, write.
 fn report(
     request: &Request,
@@ -251,15 +326,7 @@ fn report(
 ) -> Result<(), SessionError> {
     let watch = Stopwatch::start();
     let layout = &finished.layout;
-    progress.stage(Stage::Collating);
-    let collated = collating::collate(&layout.workers, &request.steps, progress)?;
-    let mut job = collated.job;
-    let facts = RunFacts {
-        records: collated.records,
-        trace_bytes: collated.bytes,
-        ..facts(request, prepared, launched)
-    };
-    facts.store(&mut job);
+    let (job, facts) = recorded(request, prepared, launched, progress)?;
     progress.stage(Stage::Simulating);
     let prediction = predict(&job, &prepared.cluster, &request.choices);
     let mut prediction = prediction.map_err(|error| disagreement(&job).unwrap_or(error))?;
@@ -284,11 +351,11 @@ fn disagreement(job: &JobTrace) -> Option<SessionError> {
 }
 
 /// Why nothing was recorded, where that can be told: no room for a trace, or a command that failed early.
-fn explained(problem: SessionError, folder: &OutputFolder, finished: &Finished) -> SessionError {
+fn explained(problem: SessionError, folder: &OutputFolder, exit_code: i32) -> SessionError {
     match problem {
         SessionError::NothingRecorded => match folder.check_room() {
             Err(full) => full,
-            Ok(()) if finished.exit_code != 0 => SessionError::FailedEarly { exit_code: finished.exit_code },
+            Ok(()) if exit_code != 0 => SessionError::FailedEarly { exit_code },
             Ok(()) => SessionError::NothingRecorded,
         },
         other => other,

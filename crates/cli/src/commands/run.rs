@@ -14,6 +14,7 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         choices: (&arguments.model).into(),
         command: arguments.command,
         cluster: arguments.cluster,
+        sheet: None,
         out: arguments.out,
         existing: arguments.existing.into(),
         steps: arguments.steps,

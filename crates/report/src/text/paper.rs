@@ -8,7 +8,7 @@ use crate::text::Style;
 
 /// A colour by meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ink {
+pub(crate) enum Ink {
     Plain,
     Strong,
     Faint,
@@ -33,7 +33,7 @@ impl Ink {
 
 /// Text that grows line by line.
 #[derive(Debug)]
-pub(super) struct Paper {
+pub(crate) struct Paper {
     out: String,
     color: bool,
     width: usize,
@@ -43,41 +43,41 @@ pub(super) struct Paper {
 const LABEL: usize = 16;
 
 impl Paper {
-    pub(super) fn new(style: Style) -> Self {
+    pub(crate) fn new(style: Style) -> Self {
         let width = style.width.clamp(Style::NARROWEST, Style::WIDEST);
         Self { out: String::new(), color: style.color, width }
     }
 
-    pub(super) const fn width(&self) -> usize {
+    pub(crate) const fn width(&self) -> usize {
         self.width
     }
 
-    pub(super) fn blank(&mut self) {
+    pub(crate) fn blank(&mut self) {
         self.out.push('\n');
     }
 
     /// A line as it is; the caller keeps it within the width. Spaces that kept a number and its unit together have
     /// done their work and become plain ones.
-    pub(super) fn line(&mut self, text: &str) {
+    pub(crate) fn line(&mut self, text: &str) {
         self.out.push_str(&text.trim_end().replace(NO_BREAK, " "));
         self.out.push('\n');
     }
 
     /// A blank line and a title.
-    pub(super) fn section(&mut self, title: &str) {
+    pub(crate) fn section(&mut self, title: &str) {
         self.blank();
         let title = self.paint(Ink::Strong, title);
         self.line(&title);
     }
 
     /// A name and a fact about it; the fact is wrapped under itself.
-    pub(super) fn fact(&mut self, name: &str, fact: &str) {
+    pub(crate) fn fact(&mut self, name: &str, fact: &str) {
         let label = format!("  {name:<LABEL$}");
         self.wrapped(&label, &" ".repeat(LABEL + 2), fact);
     }
 
     /// A paragraph: `first` before its first line, `rest` before the others. The text is cleaned and wrapped.
-    pub(super) fn wrapped(&mut self, first: &str, rest: &str, text: &str) {
+    pub(crate) fn wrapped(&mut self, first: &str, rest: &str, text: &str) {
         let text = clean::line(text);
         if text.is_empty() {
             return;
@@ -91,18 +91,18 @@ impl Paper {
     }
 
     /// `text` in a colour, where colours are allowed.
-    pub(super) fn paint(&self, ink: Ink, text: &str) -> String {
+    pub(crate) fn paint(&self, ink: Ink, text: &str) -> String {
         let code = ink.code();
         if self.color && !code.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         self.out
     }
 }
 
 /// `text` cut or filled to exactly `columns`; what is cut is marked by an ellipsis.
-pub(super) fn fit(text: &str, columns: usize) -> String {
+pub(crate) fn fit(text: &str, columns: usize) -> String {
     let text = clean::line(text);
     let width = display_width(&text);
     if width <= columns {
@@ -121,7 +121,7 @@ pub(super) fn fit(text: &str, columns: usize) -> String {
 }
 
 /// A bar that fills `share` of `columns` cells, to an eighth of a cell.
-pub(super) fn bar(share: f64, columns: usize) -> String {
+pub(crate) fn bar(share: f64, columns: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (share.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize;
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]

@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use trompe_base::Rank;
+use trompe_fatbin::SmArch;
 use trompe_rendezvous::{Ranks, Server};
 use trompe_results::{Note, Severity};
 
 use crate::discovery::{Findings, Others, Scout, lottery};
 use crate::launch::{self, Emulation, Ended, Worker};
-use crate::python::{self, Found};
+use crate::python::{self, Found, Torch};
 use crate::run::met;
 use crate::world::{self, Launch, Launcher, Meeting, WorkerCommand, World};
 use crate::zygote::{NotForked, Script, Zygote};
@@ -30,6 +31,48 @@ pub(super) struct Workers {
     pub(super) zygote: Option<Zygote>,
     /// Why they are not.
     not_forked: Option<NotForked>,
+}
+
+/// What one run leaves for the next.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// Whether there will be a next run.
+    pub(crate) wanted: bool,
+    /// An interpreter and its PyTorch, which need not be asked about again.
+    pub(crate) torch: Option<(PathBuf, Torch)>,
+    /// A PyTorch's folder, an architecture, and their kernel database.
+    pub(crate) kernels: Option<(PathBuf, SmArch, PathBuf)>,
+    zygote: Option<(Likeness, Zygote)>,
+    /// What the prepared process of the run under way is like.
+    likeness: Option<Likeness>,
+}
+
+/// Everything that two runs must have in common to be forked from one process.
+#[derive(Debug, PartialEq, Eq)]
+struct Likeness {
+    script: (PathBuf, Vec<OsString>, bool, Option<OsString>),
+    variables: Vec<(&'static str, OsString)>,
+    /// The pretended node, which the prepared process has read.
+    node: Vec<u8>,
+    private: Vec<&'static str>,
+}
+
+impl Likeness {
+    fn of(
+        script: &Script,
+        emulation: &Emulation,
+        common: &[(&'static str, OsString)],
+        private: &[&'static str],
+    ) -> Self {
+        let emulated = emulation.variables().into_iter().filter(|(name, _)| *name != env::TROMPE_TRACE_DIR);
+        let first = script.argv.first().cloned();
+        Self {
+            script: (script.python.clone(), script.options.clone(), script.module, first),
+            variables: emulated.chain(common.iter().cloned()).collect(),
+            node: fs::read(&emulation.config).unwrap_or_default(),
+            private: private.to_vec(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -181,22 +224,46 @@ impl Workers {
         Ok(Self { list, job: Some(job), alone: None, chosen: None, zygote: None, not_forked: None })
     }
 
-    /// Prepares the process from which the ranks are forked, when there are several.
-    pub(super) fn prefork(&mut self, emulation: &Emulation) {
-        let Some(job) = self.job.as_ref().filter(|_| self.list.len() > 1) else { return };
+    /// Prepares the process from which the ranks are forked: when there are several, or when it is kept for further
+    /// runs.
+    pub(super) fn prefork(&mut self, emulation: &Emulation, kept: &mut Kept) {
+        if !kept.wanted && (self.job.is_none() || self.list.len() < 2) {
+            return;
+        }
         let Some(first) = self.list.first() else { return };
-        let private = world::private_variables(&job.world);
+        let private = match &self.job {
+            Some(job) => world::private_variables(&job.world),
+            None => first.variables.iter().map(|(name, _)| *name).collect(),
+        };
         let common: Vec<_> =
             first.variables.iter().filter(|(name, _)| !private.contains(name)).cloned().collect();
-        let zygote = Script::of(&job.program, &job.arguments).and_then(|script| {
-            match python::is_python(job.program.as_os_str()) {
-                true => Zygote::start(script, emulation, &common, &private),
-                false => Err(NotForked(format!("`{}` is not Python", job.program.display()))),
+        let (program, arguments) = match &self.job {
+            Some(job) => (&job.program, &job.arguments),
+            None => (&first.program, &first.arguments),
+        };
+        let zygote = Script::of(program, arguments).and_then(|script| {
+            if !python::is_python(program.as_os_str()) {
+                return Err(NotForked(format!("`{}` is not Python", program.display())));
+            }
+            let likeness = Likeness::of(&script, emulation, &common, &private);
+            match kept.zygote.take() {
+                Some((own, mut zygote)) if own == likeness && zygote.is_alive() => Ok((likeness, zygote)),
+                _ => Ok((likeness, Zygote::start(script, emulation, &common, &private)?)),
             }
         });
         match zygote {
-            Ok(zygote) => self.zygote = Some(zygote),
+            Ok((likeness, zygote)) => {
+                self.zygote = Some(zygote);
+                kept.likeness = Some(likeness);
+            }
             Err(reason) => self.not_forked = Some(reason),
+        }
+    }
+
+    /// Leaves the prepared process to the next run.
+    pub(super) fn keep(&mut self, kept: &mut Kept) {
+        if kept.wanted {
+            kept.zygote = kept.likeness.take().zip(self.zygote.take());
         }
     }
 
@@ -206,7 +273,7 @@ impl Workers {
         let traces = emulation.traces.clone().unwrap_or_default();
         let Some(job) = job else {
             met::clear(&traces);
-            let ended = launch::run(list, emulation, None, &mut met::Meeting(&traces))?;
+            let ended = launch::run(list, emulation, zygote.as_mut(), &mut met::Meeting(&traces))?;
             return Ok(Launched { ended, findings: Findings::default(), plan: None });
         };
         let waiting = Waiting { store: &job.store, board: &job.board };

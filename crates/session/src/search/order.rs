@@ -1,0 +1,187 @@
+//! What a worker is told and what it answers: one JSON object a line.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use trompe_results::study::TrialOrigin;
+use trompe_search::Outcome;
+use trompe_search::memo::Key;
+use trompe_search::space::{GLOBAL_BATCH, MICRO_BATCHES, ResolvedJob};
+use trompe_search::study::Proposal;
+use trompe_search::{Value, Values};
+
+use super::{Plan, SearchError};
+use crate::SessionError;
+
+/// A trial to run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// Its number in the study.
+    pub number: u32,
+    /// What to run.
+    pub runs: Runs,
+    /// Variables of the job, which its worker is started with; `@trial@` stands for the worker's folder of files.
+    pub environment: BTreeMap<String, String>,
+    /// The cluster that is simulated.
+    pub cluster: String,
+    /// The cluster that the job sees, when it is another one.
+    pub emulated_on: Option<String>,
+    /// As `--host`.
+    pub host: String,
+    /// As `--steps`.
+    pub steps: String,
+    /// As `--ranks`.
+    pub ranks: String,
+    /// A step time that the trial must beat to be of interest.
+    pub best_seconds: Option<f64>,
+    /// Seconds after which it is given up.
+    pub timeout: Option<f64>,
+    /// Name of a trace that other trials may use too.
+    pub trace: Option<String>,
+    /// Devices have memory without end, to see how much is needed.
+    #[serde(default)]
+    pub unlimited: bool,
+}
+
+/// The runs of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Runs {
+    /// The job as it is.
+    Whole(ResolvedJob),
+    /// The job with few micro-batches, twice.
+    Sampled {
+        /// With fewer.
+        first: ResolvedJob,
+        /// How many.
+        first_count: u64,
+        /// With more.
+        second: ResolvedJob,
+        /// How many.
+        second_count: u64,
+        /// How many a whole step has.
+        count: u64,
+    },
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self::Whole(ResolvedJob::default())
+    }
+}
+
+impl Runs {
+    /// The jobs that run.
+    #[must_use]
+    pub fn jobs(&self) -> Vec<&ResolvedJob> {
+        match self {
+            Self::Whole(job) => vec![job],
+            Self::Sampled { first, second, .. } => vec![first, second],
+        }
+    }
+}
+
+/// What came of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// Its number.
+    pub number: u32,
+    /// How it ended; prices and rates of tokens are filled in by the driver.
+    pub outcome: Outcome,
+    /// Whether it ran or was simulated from a trace.
+    pub origin: TrialOrigin,
+    /// Whether it would end otherwise another time (a time limit, a machine that failed).
+    #[serde(default)]
+    pub accident: bool,
+}
+
+impl Reply {
+    /// Whether the outcome is one to keep for other studies: not when it was stopped for the sake of this one.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        use trompe_results::study::TrialStatus;
+        !self.accident && matches!(self.outcome.status, TrialStatus::Fits | TrialStatus::OutOfMemory)
+    }
+}
+
+/// The order for a proposal.
+pub(super) fn of(plan: &Plan, proposal: &Proposal) -> Result<Order, SessionError> {
+    let space = &plan.space;
+    let settings = &space.trial;
+    let facts = plan.machines.of(&proposal.point);
+    let filled = |text: Option<&str>, default: &str| -> String { text.unwrap_or(default).to_owned() };
+    let emulated_on = space.reuse_trace.then(|| super::measure::reference(plan, &proposal.point)).flatten();
+    let mut order = Order {
+        number: proposal.number,
+        runs: runs(plan, proposal)?,
+        environment: proposal.job.environment.clone(),
+        cluster: facts.cluster.clone(),
+        emulated_on: emulated_on.filter(|other| *other != facts.cluster),
+        host: filled(settings.host.as_deref(), "measured"),
+        steps: filled(settings.steps.as_deref(), "auto"),
+        ranks: filled(settings.ranks.as_deref(), "auto"),
+        best_seconds: proposal.best_seconds,
+        timeout: settings.timeout,
+        trace: None,
+        unlimited: false,
+    };
+    if space.knobs.iter().any(|knob| knob.hardware) {
+        order.trace = Some(plan.grounds.trace_key(&order)?.text().to_owned());
+    }
+    Ok(order)
+}
+
+/// The whole job, or two samples of it where that is less work.
+fn runs(plan: &Plan, proposal: &Proposal) -> Result<Runs, SessionError> {
+    let whole = || Ok(Runs::Whole(proposal.job.clone()));
+    let Some(sampling) = &plan.space.sampling else { return whole() };
+    let wrong = |reason: String| {
+        SessionError::from(SearchError::Question(format!("[sampling] cannot be used: {reason}")))
+    };
+    let number = |value: Option<Value>, name: &str| match value.as_ref().and_then(Value::integer) {
+        Some(number) if number >= 1 => Ok(number as u64),
+        _ => Err(wrong(format!("`{name}` is no positive whole number at {}", text(&proposal.values)))),
+    };
+    let first = number(sampling.first.evaluate(&proposal.values).map_err(wrong)?, "first")?;
+    let second = number(sampling.second.evaluate(&proposal.values).map_err(wrong)?, "second")?;
+    let count = number(proposal.values.get(MICRO_BATCHES).cloned(), MICRO_BATCHES)?;
+    if first >= second {
+        return Err(wrong(format!("`first` ({first}) is not below `second` ({second})")));
+    }
+    if first + second >= count {
+        return whole();
+    }
+    let sample = |part: u64| -> Result<ResolvedJob, SessionError> {
+        let mut values = proposal.values.clone();
+        let global = number(values.get(GLOBAL_BATCH).cloned(), GLOBAL_BATCH)?;
+        values.insert(MICRO_BATCHES.to_owned(), Value::Integer(part as i64));
+        values.insert(GLOBAL_BATCH.to_owned(), Value::Integer((global / count * part) as i64));
+        plan.space.job.resolve(&values).map_err(wrong)
+    };
+    Ok(Runs::Sampled {
+        first: sample(first)?,
+        first_count: first,
+        second: sample(second)?,
+        second_count: second,
+        count,
+    })
+}
+
+fn text(values: &Values) -> String {
+    values.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+/// The order without what does not change its result.
+pub(super) fn essence(order: &Order) -> Order {
+    Order { number: 0, best_seconds: None, timeout: None, trace: None, ..order.clone() }
+}
+
+/// The parts of an order that decide what its trace holds.
+pub(super) fn recording(order: &Order) -> Order {
+    Order { cluster: String::new(), emulated_on: None, host: String::new(), ..essence(order) }
+}
+
+/// A key of some text.
+pub(super) fn key_of(parts: &[&str]) -> Key {
+    Key::of(parts.iter().map(|part| part.as_bytes()))
+}

@@ -1,0 +1,263 @@
+//! One trial: run the job (or take a trace that is there), simulate it, say how it ended.
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use trompe_base::Bytes;
+use trompe_hardware::ClusterSheet;
+use trompe_results::study::{TrialOrigin, TrialStatus};
+use trompe_search::Outcome;
+use trompe_search::space::ResolvedJob;
+use trompe_trace::job::JobTrace;
+
+use super::measure;
+use super::order::{Order, Reply, Runs};
+use crate::clock::Stopwatch;
+use crate::output::Existing;
+use crate::run::{self, Kept};
+use crate::{Choices, HostChoice, SessionError, Silent, disk, predict, simulate, traces};
+
+/// The place in which trials run, one after the other.
+#[derive(Debug)]
+pub(super) struct Bench {
+    /// Folder of its files.
+    pub(super) folder: PathBuf,
+    /// Where the output of jobs goes.
+    pub(super) log: PathBuf,
+    /// Folder of traces that trials share.
+    pub(super) traces: PathBuf,
+    /// What one run leaves for the next.
+    pub(super) kept: Kept,
+}
+
+/// Lines of a failed job that are kept.
+const LAST_LINES: usize = 12;
+/// Bytes of the end of a log that are looked at.
+const LAST_BYTES: u64 = 16 << 10;
+/// Memory of a device without end.
+const WITHOUT_END: Bytes = Bytes(1 << 44);
+
+impl Bench {
+    /// Runs a trial.
+    pub(super) fn run(&mut self, order: &Order) -> Reply {
+        let watch = Stopwatch::start();
+        let mut reply = match self.outcome(order) {
+            Ok((outcome, origin)) => Reply { outcome, origin, ..Reply::default() },
+            Err(error) => Reply { outcome: self.explained(&error), ..Reply::default() },
+        };
+        reply.number = order.number;
+        reply.outcome.seconds = watch.elapsed().as_secs_f64();
+        reply
+    }
+
+    fn outcome(&mut self, order: &Order) -> Result<(Outcome, TrialOrigin), SessionError> {
+        match &order.runs {
+            Runs::Whole(job) => {
+                let (trace, origin) = self.trace(order, job, "whole")?;
+                Ok((self.simulated(order, &trace, order.best_seconds)?, origin))
+            }
+            Runs::Sampled { first, first_count, second, second_count, count } => {
+                let (trace, _) = self.trace(order, first, "first")?;
+                // Matrix products and attention happen in every micro-batch alike, so they bound the whole step.
+                let scale = *count as f64 / *first_count as f64;
+                let begun = self.simulated(order, &trace, order.best_seconds.map(|best| best / scale))?;
+                let Some(short) = begun.metrics.clone().filter(|_| begun.is_fit()) else {
+                    return Ok((scaled_bound(begun, scale), TrialOrigin::Executed));
+                };
+                let (trace, origin) = self.trace(order, second, "second")?;
+                let mut outcome = self.simulated(order, &trace, None)?;
+                if let Some(long) = outcome.metrics.take().filter(|_| outcome.is_fit()) {
+                    let counts = [*first_count, *second_count, *count];
+                    outcome.metrics = Some(measure::extended(&short, &long, counts));
+                }
+                Ok((outcome, origin))
+            }
+        }
+    }
+
+    /// How a job ended that has no trace.
+    fn explained(&self, error: &SessionError) -> Outcome {
+        let mut lines = self.last_lines();
+        if matches!(error, SessionError::FailedEarly { .. })
+            && let Some((missing, capacity)) = exhausted(&lines)
+        {
+            return Outcome::out_of_memory(missing, capacity);
+        }
+        if lines.is_empty() || !matches!(error, SessionError::FailedEarly { .. }) {
+            lines.push(error.to_string());
+            lines.extend(error.hint());
+        }
+        Outcome::failed(lines)
+    }
+
+    /// The job's trace: one that is there, or one that is made now.
+    fn trace(
+        &mut self,
+        order: &Order,
+        job: &ResolvedJob,
+        part: &str,
+    ) -> Result<(JobTrace, TrialOrigin), SessionError> {
+        let shared = order.trace.as_ref().map(|name| self.traces.join(format!("{name}.{part}.trace")));
+        if let Some(path) = shared.as_ref().filter(|path| path.is_file())
+            && let Ok(trace) = traces::open_job(path)
+        {
+            return Ok((trace, TrialOrigin::Simulated));
+        }
+        let trace = self.emulate(order, job)?;
+        if let Some(path) = &shared {
+            fs::create_dir_all(&self.traces).map_err(|source| SessionError::writing(&self.traces, source))?;
+            simulate::save(&trace, path)?;
+        }
+        Ok((trace, TrialOrigin::Executed))
+    }
+
+    fn emulate(&mut self, order: &Order, job: &ResolvedJob) -> Result<JobTrace, SessionError> {
+        let files = self.folder.join("files");
+        let job = job.in_folder(&files.display().to_string());
+        if !job.files.is_empty() {
+            fs::create_dir_all(&files).map_err(|source| SessionError::writing(&files, source))?;
+        }
+        for (name, content) in &job.files {
+            disk::write(&files.join(name), content.as_bytes())?;
+        }
+        let _ = fs::File::options().write(true).open(&self.log).and_then(|log| log.set_len(0));
+        let cluster = order.emulated_on.as_ref().unwrap_or(&order.cluster);
+        let request = run::Request {
+            command: job.command.iter().map(Into::into).collect(),
+            cluster: cluster.clone(),
+            sheet: order.unlimited.then(|| without_end(cluster)).transpose()?,
+            out: self.folder.join("run"),
+            existing: Existing::Replace,
+            choices: Choices::default(),
+            steps: order.steps.parse().unwrap_or_default(),
+            record_operators: true,
+            ranks: order.ranks.parse().unwrap_or_default(),
+            verify: 0,
+            prefork: true,
+        };
+        self.kept.wanted = true;
+        run::record(&request, &mut Silent, &mut self.kept)
+    }
+
+    /// Simulates a trace on the order's cluster. With `best`, a trial whose kernels alone take longer is stopped.
+    fn simulated(&self, order: &Order, trace: &JobTrace, best: Option<f64>) -> Result<Outcome, SessionError> {
+        let cluster = trompe_hardware::resolve(&order.cluster)?;
+        if let Some(best) = best
+            && let Some(bound) = predict::repeated_work(trace, &cluster)
+            && bound > best
+        {
+            return Ok(Outcome {
+                status: TrialStatus::Stopped,
+                at_least_seconds: Some(bound),
+                ..Outcome::default()
+            });
+        }
+        let choices = Choices {
+            host: order.host.parse().unwrap_or(HostChoice::Measured),
+            timeline_steps: 0,
+            explain: false,
+            ..Choices::default()
+        };
+        let prediction = predict(trace, &cluster, &choices)?;
+        let mut outcome = measure::outcome(&prediction.report);
+        if outcome.status == TrialStatus::Failed {
+            let lines = self.last_lines();
+            if !lines.is_empty() {
+                outcome.last_lines = lines;
+            }
+        }
+        if order.unlimited {
+            outcome.notes.push("measured on devices with memory without end".to_owned());
+        }
+        Ok(outcome)
+    }
+
+    /// The end of what the job has written.
+    fn last_lines(&self) -> Vec<String> {
+        last_lines(&self.log)
+    }
+}
+
+/// The bound of a run with few micro-batches, for the whole step.
+fn scaled_bound(mut outcome: Outcome, scale: f64) -> Outcome {
+    outcome.at_least_seconds = outcome.at_least_seconds.map(|seconds| seconds * scale);
+    outcome
+}
+
+/// A cluster whose devices have memory without end.
+fn without_end(cluster: &str) -> Result<ClusterSheet, SessionError> {
+    let mut sheet = trompe_hardware::resolve(cluster)?;
+    sheet.node.device.memory.total = WITHOUT_END;
+    sheet.node.device.memory.nvml_total = WITHOUT_END;
+    Ok(sheet)
+}
+
+/// What PyTorch says when memory is not enough: bytes that are missing, and bytes of the device. A job that asks for too
+/// much before it has done any work on a device says it nowhere else.
+fn exhausted(lines: &[String]) -> Option<(Option<u64>, u64)> {
+    let line = lines
+        .iter()
+        .rev()
+        .find(|line| line.contains("OutOfMemoryError") || line.contains("out of memory"))?;
+    let after = |words: &str| {
+        let mut rest = line.split(words).nth(1)?.split_whitespace();
+        let number: f64 = rest.next()?.parse().ok()?;
+        let unit = match rest.next()?.trim_end_matches(['.', ',']) {
+            "bytes" => 1.0,
+            "KiB" => 1024.0,
+            "MiB" => 1_048_576.0,
+            "GiB" => 1_073_741_824.0,
+            "TiB" => 1_099_511_627_776.0,
+            _ => return None,
+        };
+        Some((number * unit) as u64)
+    };
+    let missing =
+        after("Tried to allocate").zip(after("of which")).map(|(asked, free)| asked.saturating_sub(free));
+    Some((missing.filter(|missing| *missing > 0), after("total capacity of").unwrap_or(0)))
+}
+
+/// The end of a text file, without control characters.
+pub(super) fn last_lines(path: &Path) -> Vec<String> {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let text = read().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let clean = |line: &str| -> String { line.chars().filter(|letter| !letter.is_control()).collect() };
+    let lines: Vec<String> =
+        text.lines().map(|line| clean(line.trim_end())).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_missing_is_read_from_the_last_words() {
+        let line = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 200.00 GiB. GPU 0 has a total capacity \
+                    of 79.00 GiB of which 78.50 GiB is free. Including non-PyTorch memory, this process has 512.00 MiB";
+        let lines = |line: &str| vec!["Traceback".to_owned(), line.to_owned()];
+        let gib = f64::from(1 << 30);
+        let expect = Some((Some((121.5 * gib) as u64), (79.0 * gib) as u64));
+        assert_eq!(exhausted(&lines(line)), expect);
+        assert_eq!(exhausted(&lines("RuntimeError: CUDA error: out of memory")), Some((None, 0)));
+        assert_eq!(exhausted(&lines("ValueError: no")), None);
+    }
+
+    #[test]
+    fn the_end_of_a_log_is_clean() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        assert!(last_lines(&path).is_empty());
+        fs::write(&path, format!("{}\n\x1b[31mred\n\n", "line\n".repeat(9000))).unwrap();
+        let lines = last_lines(&path);
+        assert_eq!((lines.len(), lines.last().map(String::as_str)), (LAST_LINES, Some("[31mred")));
+    }
+}

@@ -1,0 +1,180 @@
+"""Searches from Python: a study that is asked, told, and runs trials without a GPU.
+
+    from trompe.search import Study
+
+    study = Study("space.toml", cluster="dgx-h100:4")
+    best = study.run(budget=100)
+    print(best["step_seconds"], best["knobs"])
+
+As the objective of another library (Optuna, Ray Tune, ...):
+
+    def objective(trial):
+        knobs = {name: trial.suggest_categorical(name, values) for name, values in study.knobs.items()}
+        return study.evaluate(knobs).loss
+
+Everything runs in the `trompe` program, which is looked for beside this package's
+checkout, in `$TROMPE`, and on `PATH`.
+"""
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+__all__ = ["SearchError", "Study", "Trial"]
+
+
+class SearchError(Exception):
+    """A space, point or trial makes no sense; the text says what to do."""
+
+
+class Trial(dict):
+    """What is known of a trial: `trompe search` writes the same to `study.json`."""
+
+    @property
+    def knobs(self):
+        """Its knob values, as text."""
+        return {knob["name"]: knob["value"] for knob in self["knobs"]}
+
+    @property
+    def fits(self):
+        """Whether it ran and its memory fits."""
+        return self["status"] == "fits"
+
+    @property
+    def loss(self):
+        """Seconds of a step; infinite when it does not fit."""
+        return self["metrics"]["step_seconds"] if self.fits else math.inf
+
+
+class Study:
+    """A study over a space file. Close it, or use it in a `with` statement."""
+
+    def __init__(self, space, cluster=None, *, out="trompe-search", program=None, **options):
+        """`options` are those of `trompe search`: `strategy="cma"`, `seed=7`, `no_cache=True`, ..."""
+        self._space = tomllib.loads(Path(space).read_text())
+        command = [program or _program(), "search", "serve", str(space), "--out", str(out)]
+        command += ["--cluster", cluster] if cluster else []
+        for name, value in options.items():
+            flag = "--" + name.replace("_", "-")
+            command += [flag] if value is True else [flag, str(value)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.points = self._hear()["ready"]
+
+    @property
+    def knobs(self):
+        """The values of each knob that the file lists, for libraries that choose themselves."""
+        knobs = {}
+        for name, knob in self._space.get("knobs", {}).items():
+            if knob == "boolean":
+                knobs[name] = [False, True]
+            elif isinstance(knob, list):
+                knobs[name] = knob
+            elif "values" in knob:
+                knobs[name] = knob["values"]
+            else:
+                knobs[name] = list(_range(knob))
+        knobs.update(
+            {
+                name: values
+                for name, values in self._space.get("hardware", {}).items()
+                if name != "reuse_trace"
+            }
+        )
+        return knobs
+
+    def ask(self):
+        """The next point to try, `{"number": n, "values": {...}, "command": [...]}`; `None` at the end."""
+        answer = self._say({"ask": None})
+        return None if answer.get("done") else answer
+
+    def tell(self, number, step_seconds=None, *, out_of_memory=False, memory_bytes=0):
+        """What became of a point that was asked for and run elsewhere."""
+        if step_seconds is not None:
+            numbers = {
+                "step_seconds": step_seconds,
+                "step_seconds_low": step_seconds,
+                "step_seconds_high": step_seconds,
+            }
+            parts = dict.fromkeys(("compute", "recompute", "communication", "bubble", "host"), 0.0)
+            metrics = {**numbers, "memory_bytes": memory_bytes, "capacity_bytes": 0, "parts": parts}
+            outcome = {"status": "fits", "metrics": metrics}
+        else:
+            outcome = {"status": "out_of_memory" if out_of_memory else "failed"}
+        self._say({"tell": {"number": number, "outcome": outcome}})
+
+    def evaluate(self, knobs):
+        """The trial with these knob values: run here under emulation, or known already."""
+        return Trial(self._say({"evaluate": knobs}))
+
+    def run(self, budget=None):
+        """Asks and runs until the budget of trials is spent or every point is known; the best trial."""
+        done = 0
+        while budget is None or done < budget:
+            point = self.ask()
+            if point is None:
+                break
+            self._say({"run": {"number": point["number"]}})
+            done += 1
+        return self.best
+
+    @property
+    def best(self):
+        """The best trial so far; `None` when none fits."""
+        best = self._say({"best": None})
+        return Trial(best) if best else None
+
+    @property
+    def report(self):
+        """Everything, as in `study.json`."""
+        return self._say({"study": None})
+
+    def close(self):
+        """Ends the study; its files are written."""
+        if self._process.poll() is None:
+            self._process.stdin.close()
+            self._process.wait()
+        self._process.stdout.close()
+        self._process.stderr.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _say(self, question):
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        return self._hear()
+
+    def _hear(self):
+        line = self._process.stdout.readline()
+        if not line:
+            raise SearchError(self._process.stderr.read().strip() or "the trompe program has ended")
+        answer = json.loads(line)
+        if isinstance(answer, dict) and "error" in answer:
+            hint = f" ({answer['hint']})" if answer.get("hint") else ""
+            raise SearchError(answer["error"] + hint)
+        return answer
+
+
+def _range(knob):
+    value = knob["from"]
+    while value <= knob["to"] * (1 + 1e-9):
+        yield value
+        value = value * knob["times"] if "times" in knob else value + knob.get("step", 1)
+
+
+def _program():
+    named = os.environ.get("TROMPE")
+    beside = Path(__file__).parents[2] / "target" / "release" / "trompe"
+    found = named or (str(beside) if beside.exists() else shutil.which("trompe"))
+    if not found:
+        raise SearchError("the trompe program was not found; put it on PATH or set TROMPE to it")
+    return found

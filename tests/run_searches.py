@@ -1,0 +1,256 @@
+"""Searches over real PyTorch jobs, and what happens when they go wrong.
+
+.venv/bin/python tests/run_searches.py --trompe target/release/trompe --python .venv/bin/python
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SPACE = HERE / "searches" / "space.toml"
+
+
+class Searches:
+    """Runs `trompe search` in a folder of its own, with a cache of its own."""
+
+    def __init__(self, trompe, python, folder):
+        self.trompe = Path(trompe).resolve()
+        self.folder = Path(folder)
+        # Not resolved: a virtual environment's interpreter is a link.
+        python = Path(python).absolute()
+        self.environment = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}"}
+        self.environment["XDG_CACHE_HOME"] = str(self.folder / "cache")
+        shared = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "trompe"
+        # What is made once for each PyTorch may be shared; results of earlier searches must not.
+        (self.folder / "cache" / "trompe").mkdir(parents=True)
+        for entry in shared.iterdir() if shared.is_dir() else ():
+            if entry.name != "search":
+                (self.folder / "cache" / "trompe" / entry.name).symlink_to(entry)
+
+    def job(self):
+        """A copy of the script and its space that may be changed."""
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        shutil.copy(HERE / "searches" / "train.py", folder)
+        shutil.copy(SPACE, folder)
+        return folder
+
+    def command(self, *arguments, cluster="h100-sxm"):
+        named = ["--cluster", cluster] if cluster else []
+        return [str(self.trompe), "search", *map(str, arguments), *named]
+
+    def run(self, *arguments, expect=0, cluster="h100-sxm"):
+        done = subprocess.run(
+            self.command(*arguments, cluster=cluster),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        text = done.stdout + done.stderr
+        assert done.returncode == expect, f"exit code {done.returncode} instead of {expect}:\n{text}"
+        return text
+
+    def study(self, folder):
+        return json.loads((Path(folder) / "study.json").read_text())
+
+
+def knobs(trial):
+    return {knob["name"]: knob["value"] for knob in trial["knobs"]}
+
+
+def check_whole_space(searches):
+    """Every point: results, failures, out of memory, pruning; then everything from the memo."""
+    out = searches.folder / "whole"
+    text = searches.run(SPACE, "--strategy", "grid", "--out", out, "--jobs", 2)
+    study = searches.study(out)
+    counts = study["counts"]
+    assert counts["feasible"] == len(study["trials"]) == 12, counts
+    by_status = {}
+    for trial in study["trials"]:
+        by_status.setdefault(trial["status"], []).append(trial)
+    assert len(by_status["fits"]) == 4 and len(by_status["failed"]) == 4, text
+    assert all(knobs(trial)["width"] == "512" for trial in by_status["failed"])
+    assert any("not for this script" in line for line in by_status["failed"][0]["last_lines"]), by_status[
+        "failed"
+    ][0]
+    assert "4 of 12 trials failed" in text, text
+    pruned = [trial for trial in study["trials"] if trial["origin"] == "pruned"]
+    assert pruned and all(trial["rule"] and trial["because_of"] is not None for trial in pruned)
+    assert all(trial["status"] == "out_of_memory" for trial in pruned)
+    best = study["trials"][study["ranking"][0]]
+    assert knobs(best) == {"width": "256", "batch": "4096", "reserve": "0"}, best
+    metrics = best["metrics"]
+    parts = sum(metrics["parts"].values())
+    assert abs(parts - metrics["step_seconds"]) < 1e-6 * metrics["step_seconds"] + 1e-9, metrics
+    assert metrics["cost_per_million_tokens"] > 0 and metrics["tokens_per_second_per_gpu"] > 0
+    # The same again: nothing runs.
+    again = searches.folder / "again"
+    searches.run(SPACE, "--strategy", "grid", "--out", again)
+    second = searches.study(again)
+    assert second["counts"]["cached"] == counts["executed"] - counts["failed"], second["counts"]
+    same = [(trial["number"], trial["metrics"]) for trial in study["trials"]]
+    assert same == [(trial["number"], trial["metrics"]) for trial in second["trials"]]
+    applied = searches.run("apply", "--best", out, cluster=None)
+    assert "python train.py --width 256 --batch 4096 --accumulate 4" in applied, applied
+    assert "no result to apply" in searches.run(
+        "apply", out, "--trial", by_status["failed"][0]["number"], expect=2, cluster=None
+    )
+    page = (out / "study.html").read_text()
+    assert "Convergence" in page and "http" not in page.replace("http://www.w3.org", "")
+
+
+def check_interrupted_and_resumed(searches):
+    """An interrupted study keeps what it had; a changed script is refused."""
+    folder = searches.job()
+    out = folder / "out"
+    arguments = [folder / "space.toml", "--out", out, "--jobs", 1, "--no-cache", "--strategy", "grid"]
+    with subprocess.Popen(
+        searches.command(*arguments),
+        env=searches.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        journal = out / "study.journal"
+        until = time.monotonic() + 300
+        while time.monotonic() < until and (
+            not journal.exists() or len(journal.read_text().splitlines()) < 3
+        ):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        text = process.communicate(timeout=60)[0]
+    assert process.returncode == 130 and "--resume" in text, text
+    kept = len(journal.read_text().splitlines()) - 1
+    assert kept >= 2, text
+    refused = searches.run(*arguments, expect=2)
+    assert "--resume" in refused and "--restart" in refused, refused
+    script = folder / "train.py"
+    source = script.read_text()
+    script.write_text(source + "\n# changed\n")
+    assert "the script or the code beside it" in searches.run(*arguments, "--resume", expect=2)
+    script.write_text(source)
+    text = searches.run(*arguments, "--resume")
+    assert f"going on with {kept} trials" in text, text
+    lines = journal.read_text().splitlines()
+    study = searches.study(out)
+    ran = [trial for trial in study["trials"] if trial["origin"] != "pruned"]
+    assert len(lines) - 1 == len(ran), "nothing that had finished ran again"
+
+
+def check_nothing_fits(searches):
+    """All configurations are out of memory: the nearest miss and what would make it fit."""
+    folder = searches.job()
+    space = folder / "space.toml"
+    text = space.read_text().replace("reserve = { values = [0, 200]", "reserve = { values = [90, 200]")
+    space.write_text(text.replace("width = [256, 512, 4096]", "width = [256]"))
+    text = searches.run(space, "--out", folder / "out", expect=1)
+    assert "No configuration fits" in text and "nearest miss" in text and "would fit with" in text, text
+    needs = next(float(word) for word in text.split("would fit with")[1].split() if word[0].isdigit())
+    assert 10 < needs < 13, f"90 GiB and a little more on 79.6 GiB: {needs}"
+
+
+def check_bad_spaces(searches):
+    """What is wrong with a space is said before anything runs."""
+    folder = searches.job()
+    space = folder / "space.toml"
+    source = space.read_text()
+
+    def check(old, new, *expect):
+        assert old in source
+        space.write_text(source.replace(old, new))
+        text = searches.run(space, "--out", folder / "out", expect=2)
+        assert all(part in text for part in expect), text
+
+    check("{width}", "{widht}", "`widht`", "did you mean `width`?")
+    check(
+        "[batch]",
+        "[[constraints]]\nrule = 'width > 9999'\nbecause = 'wide'\n[batch]",
+        "`wide` never holds",
+        "nearest",
+    )
+    check(
+        "[batch]",
+        "[[constraints]]\nrule = 'width > 300'\nbecause = 'A'\n[[constraints]]\nrule = 'width < 300'\n"
+        "because = 'B'\n[batch]",
+        "`A` and `B` contradict each other",
+    )
+    check('objective = ["step_time", "memory"]', 'objective = "speed"', "`speed` cannot be sought")
+    check(
+        'price_per_gpu_hour = 2.0\nobjective = ["step_time", "memory"]',
+        'objective = "cost_per_million_tokens"',
+        "`price_per_gpu_hour`",
+    )
+    check("timeout_seconds", "timeout", "unknown field")
+    check("width = [256, 512, 4096]", "width = []", "the knob `width`", "no values")
+    space.write_text(source)
+    assert "there is no cluster" in searches.run(space, "--out", folder / "out", expect=2, cluster=None)
+
+
+def check_python(searches):
+    """`trompe.search` asks, tells and runs."""
+    folder = searches.job()
+    script = f"""
+from trompe.search import SearchError, Study
+options = dict(cluster="h100-sxm", out=r"{folder}/out", program=r"{searches.trompe}")
+with Study(r"{folder}/space.toml", **options) as study:
+    assert study.points == 12 and study.knobs["width"] == [256, 512, 4096]
+    trial = study.evaluate({{"width": 256, "batch": 4096, "reserve": 0}})
+    assert trial.fits and trial.loss > 0 and trial.knobs["batch"] == "4096"
+    assert study.evaluate({{"width": 512, "batch": 4096, "reserve": 0}}).loss == float("inf")
+    try:
+        study.evaluate({{"width": 7, "batch": 4096, "reserve": 0}})
+    except SearchError as error:
+        assert "no value 7" in str(error)
+    else:
+        raise AssertionError
+    point = study.ask()
+    study.tell(point["number"], 1e-9)
+    assert study.best["number"] == point["number"] and len(study.report["trials"]) >= 3
+"""
+    environment = {**searches.environment, "PYTHONPATH": str(HERE.parent / "python")}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=300)
+
+
+CHECKS = [
+    check_bad_spaces,
+    check_whole_space,
+    check_interrupted_and_resumed,
+    check_nothing_fits,
+    check_python,
+]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trompe", required=True)
+    parser.add_argument("--python", required=True)
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        searches = Searches(arguments.trompe, arguments.python, folder)
+        for check in CHECKS:
+            name = check.__name__.removeprefix("check_")
+            if arguments.names and name not in arguments.names:
+                continue
+            began = time.monotonic()
+            try:
+                check(searches)
+                print(f"ok      {name} ({time.monotonic() - began:.1f} s)", flush=True)
+            except Exception as error:
+                failed += 1
+                print(f"FAILED  {name}: {type(error).__name__}: {error}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
