@@ -86,7 +86,6 @@ fn told(rule: &Rule, outcome: &Outcome) -> Outcome {
 }
 
 /// The trials that ran, as [`look`] wants them.
-#[must_use]
 pub fn from_map<'a>(map: &'a BTreeMap<Point, (u32, Outcome)>) -> impl Fn(&Point) -> Option<Known<'a>> {
     |point| map.get(point).map(|(number, outcome)| Known { number: *number, outcome })
 }

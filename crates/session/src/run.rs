@@ -205,7 +205,8 @@ fn prepare(
     let hook = hook::unpack(&cache.folder)?;
     let device = cluster.device();
     let arch = kernels::architecture(device);
-    let kernels = torch.map(|torch| database(&torch, arch, &cache.folder, kept, progress)).unwrap_or_default();
+    let kernels =
+        torch.map(|torch| database(&torch, arch, &cache.folder, kept, progress)).unwrap_or_default();
     advice.extend(kernels.advice);
     folder.clear()?;
     if let Err(error) = folder.check_room() {

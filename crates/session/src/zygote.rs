@@ -120,8 +120,7 @@ impl Zygote {
         let (argv, options) = texts(&self.script.argv)
             .zip(texts(&self.script.options))
             .ok_or_else(|| NotForked("the command is not UTF-8".to_owned()))?;
-        let setting =
-            Setting { argv, options, module: self.script.module, private: private.iter().copied().collect() };
+        let setting = Setting { argv, options, module: self.script.module, private: private.to_vec() };
         let gone = |_| NotForked("the prepared process has ended".to_owned());
         self.conversation.say(&setting).map_err(gone)?;
         match self.conversation.hear(IMPORTS).map_err(gone)? {

@@ -52,6 +52,9 @@ pub struct ResolvedJob {
 /// What stands for the trial's folder in words of the command.
 pub const FILE_PREFIX: &str = "@trial@/";
 
+/// A place and the names that it uses.
+type Used = (String, BTreeSet<String>);
+
 impl FileTemplate {
     /// The file's name.
     #[must_use]
@@ -65,8 +68,8 @@ impl JobTemplate {
     ///
     /// # Errors
     /// When a file's template cannot be read: its name and what is wrong.
-    pub(super) fn names(&self) -> Result<Vec<(String, BTreeSet<String>)>, (String, String)> {
-        let mut all: Vec<(String, BTreeSet<String>)> = Vec::new();
+    pub(super) fn names(&self) -> Result<Vec<Used>, (String, String)> {
+        let mut all: Vec<Used> = Vec::new();
         all.extend(
             self.command.iter().map(|word| (format!("the command (`{}`)", word.source), word.names())),
         );

@@ -92,7 +92,7 @@ impl Surrogate {
 
     /// The point that the model likes best.
     fn modelled(&mut self) -> Option<usize> {
-        let results: Vec<(u32, f64)> = self.kept(|loss| is_result(loss));
+        let results: Vec<(u32, f64)> = self.kept(is_result);
         if results.len() < 3 {
             return self.spread();
         }

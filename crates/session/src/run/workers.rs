@@ -246,10 +246,13 @@ impl Workers {
                 return Err(NotForked(format!("`{}` is not Python", program.display())));
             }
             let likeness = Likeness::of(&script, emulation, &common, &private);
-            match kept.zygote.take() {
-                Some((own, mut zygote)) if own == likeness && zygote.is_alive() => Ok((likeness, zygote)),
-                _ => Ok((likeness, Zygote::start(script, emulation, &common, &private)?)),
+            let alike = kept.zygote.take().filter(|(own, _)| *own == likeness);
+            if let Some((_, mut zygote)) = alike
+                && zygote.is_alive()
+            {
+                return Ok((likeness, zygote));
             }
+            Ok((likeness, Zygote::start(script, emulation, &common, &private)?))
         });
         match zygote {
             Ok((likeness, zygote)) => {

@@ -34,7 +34,7 @@ use crate::{SessionError, cache};
 #[serde(rename_all = "snake_case")]
 enum Question {
     Ask(()),
-    Tell { number: u32, outcome: Outcome },
+    Tell { number: u32, outcome: Box<Outcome> },
     Run { number: u32 },
     Evaluate(BTreeMap<String, Value>),
     Best(()),
@@ -99,7 +99,7 @@ impl Server<'_> {
         match question {
             Question::Ask(_) => self.ask(),
             Question::Tell { number, outcome } => {
-                self.tell(number, outcome, TrialOrigin::Told)?;
+                self.tell(number, *outcome, TrialOrigin::Told)?;
                 Ok(json!({ "told": number }))
             }
             Question::Run { number } => {
