@@ -230,7 +230,10 @@ fn what_was_exported_is_imported() {
     // A message without its peer, a group without members, a cycle.
     let lonely = nodes(0, vec![event(0, self::collective(1, Send, 1, 0))]);
     let lonely = Graph { nodes: lonely, ..Graph::default() };
-    assert!(matches!(chakra::import(&[lonely.clone()], &BTreeMap::new()), Err(ImportError::Group { .. })));
+    assert!(matches!(
+        chakra::import(std::slice::from_ref(&lonely), &BTreeMap::new()),
+        Err(ImportError::Group { .. })
+    ));
     let alone = BTreeMap::from([("1".to_owned(), vec![0])]);
     assert!(matches!(chakra::import(&[lonely], &alone), Err(ImportError::Peer { peer: 1, .. })));
     let node = |id, on| Node { id, data: vec![on], kind: 4, ..Node::default() };

@@ -60,7 +60,7 @@ pub fn write_rank<W: Write>(job: &JobTrace, rank: Rank, costs: &dyn Costs, mut o
     put(&GlobalMetadata { version, attributes: Vec::new() }, &mut out)?;
     let ran = |(_, other): &(usize, &RankInstance)| other.emulated && other.template == instance.template;
     let ranks = || job.ranks.iter().enumerate();
-    let example = ranks().take(rank.index()).filter(ran).last().or_else(|| ranks().find(ran));
+    let example = ranks().take(rank.index()).rfind(ran).or_else(|| ranks().find(ran));
     let mut exporter = Exporter {
         example: example.map(|(index, _)| index),
         job,

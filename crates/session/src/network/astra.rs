@@ -193,4 +193,63 @@ mod tests {
         assert_eq!(cycles(text), Some(250));
         assert_eq!(cycles("nothing"), None);
     }
+
+    /// A program that notes how often it ran and prints `words`.
+    fn program(folder: &Path, words: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = folder.join("simulator");
+        let log = folder.join("calls").display().to_string();
+        std::fs::write(
+            &path,
+            format!(
+                "#!/bin/sh\necho \"$@\" >> {log}\nls job.0.et network.yml > /dev/null || exit 3\n{words}\n"
+            ),
+        )
+        .unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_program_is_asked_once_for_each_collective() {
+        let folder = tempfile::tempdir().unwrap();
+        let path =
+            program(folder.path(), "echo 'sys[0] finished, 40000 cycles, exposed communication 1 cycles.'");
+        let cluster = trompe_hardware::resolve("dgx-h100:2").unwrap();
+        let model = AstraSim::new(&path, &cluster).unwrap();
+        let price = |kind, members: &[u32]| {
+            let members: Vec<Rank> = members.iter().copied().map(Rank).collect();
+            let bytes = trompe_base::Bytes(1 << 22);
+            let call = CollectiveCall {
+                kind,
+                bytes,
+                dtype: trompe_base::DType::F32,
+                members: &members,
+                ends: (0, 0),
+            };
+            model.price(&call).time.as_micros_f64()
+        };
+        // Two groups of one shape are one question; what it does not know is priced here.
+        assert_eq!(price(CollectiveKind::AllReduce, &[0, 1]), 40.0);
+        assert_eq!(price(CollectiveKind::AllReduce, &[8, 9]), 40.0);
+        assert_eq!(price(CollectiveKind::AllGather, &[0, 8]), 40.0);
+        assert_ne!(price(CollectiveKind::Broadcast, &[0, 8]), 40.0);
+        assert_ne!(price(CollectiveKind::AllReduce, &[0, 1, 8]), 40.0);
+        let calls = std::fs::read_to_string(folder.path().join("calls")).unwrap();
+        assert_eq!(calls.lines().count(), 3, "{calls}");
+        model.check().unwrap();
+    }
+
+    #[test]
+    fn a_program_that_fails_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let cluster = trompe_hardware::resolve("dgx-h100").unwrap();
+        let refused = |path: &Path, expect: &str| {
+            let error = AstraSim::new(path, &cluster).err().expect("it gave no time").to_string();
+            assert!(error.contains(expect), "{error}");
+        };
+        refused(&program(folder.path(), "echo broken; exit 7"), "broken");
+        refused(&program(folder.path(), "echo nothing"), "no `finished, N cycles`");
+        refused(Path::new("/no/such/program"), "cannot be started");
+    }
 }
