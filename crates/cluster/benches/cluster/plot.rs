@@ -87,12 +87,12 @@ pub(crate) fn chart(frame: &Frame<'_>, series: &[Series]) -> String {
             writeln!(svg, "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\" fill=\"{color}\"/>", x(a), y(b))
                 .expect("a String takes text");
         }
-        let row = TOP + 16.0 + 18.0 * number as f64;
+        let (left, row) = (LEFT + 220.0 * number as f64, TOP - 10.0);
         writeln!(
             svg,
-            "<path d=\"M{:.1} {row:.1}h24\" stroke=\"{color}\" stroke-width=\"2\"{dash}/>\n<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            WIDTH - RIGHT - 270.0,
-            WIDTH - RIGHT - 240.0,
+            "<path d=\"M{left:.1} {row:.1}h24\" stroke=\"{color}\" stroke-width=\"2\"{dash}/>\n<text x=\"{:.1}\" \
+             y=\"{:.1}\">{}</text>",
+            left + 30.0,
             row + 4.0,
             series.name
         )
@@ -104,10 +104,14 @@ pub(crate) fn chart(frame: &Frame<'_>, series: &[Series]) -> String {
 
 /// Round numbers between two powers of ten.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
-    let wide = high - low > 2.5;
+    let leads: &[f64] = match high - low {
+        range if range > 2.5 => &[1.0],
+        range if range > 0.8 => &[1.0, 2.0, 5.0],
+        _ => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
+    };
     let mut found = Vec::new();
     for power in low.floor() as i32..=high.ceil() as i32 {
-        for lead in if wide { &[1.0][..] } else { &[1.0, 2.0, 5.0][..] } {
+        for &lead in leads {
             // By division where the power is negative, so that 0.1 prints as such.
             let value = if power < 0 { lead / 10f64.powi(-power) } else { lead * 10f64.powi(power) };
             if (low..=high).contains(&value.log10()) {
