@@ -31,6 +31,13 @@ impl UniqueId {
         Self { identity, members }
     }
 
+    /// Name of the file, in the folder that the processes of a run share, that holds the id which stands for `given`.
+    #[must_use]
+    pub fn note(given: &[u8]) -> String {
+        let text: String = given.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        format!("id-{text}")
+    }
+
     /// Mark, identity, number of axes plus one (or zero without members), first member, axes; the rest is zero.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -58,6 +59,11 @@ impl Server {
             threads.push(std::thread::Builder::new().name(name.to_owned()).spawn(body)?);
         }
         Ok(Self { port, shared, threads })
+    }
+
+    /// Leaves in `board` what a rank needs that made a unique id itself; see the shim's board.
+    pub fn post_ids(&self, board: &Path) {
+        self.shared.lock().store.set_board(board.to_owned());
     }
 
     /// The port.

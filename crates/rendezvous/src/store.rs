@@ -2,6 +2,8 @@
 //! times are counted from any fixed moment.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use trompe_base::Rank;
@@ -50,6 +52,8 @@ pub(crate) struct Store {
     assumed: Vec<Vec<u8>>,
     /// Ranks that gave others what only they could.
     needed: BTreeSet<u32>,
+    /// Folder where the giver of a unique id finds the one that the others get.
+    board: Option<PathBuf>,
 }
 
 impl Store {
@@ -64,6 +68,7 @@ impl Store {
             changed: Duration::ZERO,
             assumed: Vec::new(),
             needed: BTreeSet::new(),
+            board: None,
         }
     }
 
@@ -242,8 +247,28 @@ impl Store {
             self.ranks = ranks;
         }
         let made = absent::is_unique_id(&key) && value.len() == trompe_base::UniqueId::BYTES;
-        let value = if made { self.unique_id(&key) } else { value };
-        self.values.insert(key, value);
+        if made {
+            let id = self.unique_id(&key);
+            self.post(&value, &id);
+            self.values.insert(key, id);
+        } else {
+            self.values.insert(key, value);
+        }
+    }
+
+    /// Sets the folder for [`Store::post`].
+    pub(crate) fn set_board(&mut self, board: PathBuf) {
+        self.board = Some(board);
+    }
+
+    /// Leaves the unique id that stands for `given` where its giver, which does not read it from here, looks for it:
+    /// PyTorch's older backend makes the id in one rank, which goes on with its own.
+    fn post(&self, given: &[u8], id: &[u8]) {
+        let Some(board) = &self.board else { return };
+        let path = board.join(trompe_base::UniqueId::note(given));
+        let draft = path.with_extension("new");
+        // Without it the giver goes on with its own id after a while.
+        let _ = fs::write(&draft, id).and_then(|()| fs::rename(&draft, &path));
     }
 
     fn unique_id(&self, key: &[u8]) -> Vec<u8> {

@@ -173,3 +173,17 @@ fn strangers_are_refused() {
     assert_eq!(full().handle(1, Request::Validate(1), NOW), Err(Refused));
     assert_eq!(full().handle(1, Request::Validate(wire::MAGIC), NOW), Ok(Vec::new()));
 }
+
+#[test]
+fn the_giver_of_a_unique_id_finds_the_one_that_the_others_get() {
+    let board = tempfile::tempdir().unwrap();
+    let mut store = full();
+    store.set_board(board.path().to_owned());
+    let given = [7; UniqueId::BYTES];
+    let name = "/default_pg/0//cuda//0";
+    store.handle(1, Request::Set(key(name), given.to_vec()), NOW).unwrap();
+    let others = ask(&mut store, Request::Get(key(name)));
+    let noted = std::fs::read(board.path().join(UniqueId::note(&given))).unwrap();
+    assert_eq!(others[8..], noted);
+    assert!(UniqueId::from_bytes(noted[..].try_into().unwrap()).is_some());
+}

@@ -211,6 +211,7 @@ impl Workers {
         let present = cast.all();
         let store = Server::start(Ranks::new(world.size, &present));
         let store = store.map_err(|source| SessionError::NoStore { source })?;
+        store.post_ids(&board);
         let meeting = Meeting { port: store.port(), board: board.clone(), present: present.clone() };
         let worker = |rank: &Rank| Worker {
             program: program.clone(),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use trompe_base::DType;
+use trompe_base::{DType, UniqueId};
 use trompe_device::communicator::Communicator;
 
 use super::mirror::{self, Pending, Role};
@@ -46,6 +46,39 @@ fn board() -> Option<&'static Board> {
 /// This process's rank in the job.
 pub(super) fn own_rank() -> Option<u32> {
     board().map(|board| board.own)
+}
+
+/// How long the id that stands for one of this process's is waited for: the store writes it when it is told.
+const ID_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Unique ids that this process has made.
+fn given() -> MutexGuard<'static, BTreeSet<[u8; UniqueId::BYTES]>> {
+    static GIVEN: Mutex<BTreeSet<[u8; UniqueId::BYTES]>> = Mutex::new(BTreeSet::new());
+    GIVEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Remembers an id that this process has made.
+pub(super) fn remember_given(id: [u8; UniqueId::BYTES]) {
+    given().insert(id);
+}
+
+/// The id that the other members have for `id`: the store gives them one of its own when a rank makes it and goes on
+/// with it. Ids that do not go through the store are themselves.
+pub(super) fn agreed(id: [u8; UniqueId::BYTES], size: i32) -> [u8; UniqueId::BYTES] {
+    let Some(board) = board().filter(|_| size > 1) else { return id };
+    if !given().remove(&id) {
+        return id;
+    }
+    let path = board.folder.join(UniqueId::note(&id));
+    let (mut waited, pause) = (Duration::ZERO, Duration::from_millis(1));
+    while waited < ID_PATIENCE {
+        if let Some(made) = std::fs::read(&path).ok().and_then(|bytes| bytes.try_into().ok()) {
+            return made;
+        }
+        std::thread::sleep(pause);
+        waited += pause;
+    }
+    id
 }
 
 /// Communicators whose other members did not come.

@@ -28,6 +28,7 @@ pub(crate) fn version(call: &mut Call<'_>, version: Out<i32>) -> Outcome {
 /// `ncclGetUniqueId`.
 pub(crate) fn unique_id(_: &mut Call<'_>, id: Out<NcclUniqueId>) -> Outcome {
     let bytes = libraries().communicators.unique_id(std::process::id(), clock::ticks());
+    board::remember_given(bytes);
     Ok(id.write(NcclUniqueId { bytes })?)
 }
 
@@ -94,6 +95,7 @@ pub(crate) fn init(
     rank: i32,
 ) -> Outcome {
     let device = call.device();
+    let id = NcclUniqueId { bytes: board::agreed(id.bytes, size) };
     let handle = make_of(call, identity_of(&id.bytes), (size, rank), device, members_of(&id))?;
     Ok(communicator.write(handle)?)
 }
