@@ -194,7 +194,7 @@ pub(crate) struct Act {
     pub(crate) what: What,
 }
 
-/// See [`Action`].
+/// See [`trompe_trace::job::Action`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     Enqueue {
