@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use trompe_session::estimators::Clock;
 use trompe_session::{HostChoice, JitterChoice, NetworkSource, RankChoice, StepChoice, StragglerChoice};
 
 /// Predicts what a deep-learning training job will do on a GPU cluster, without any GPU.
@@ -32,6 +33,10 @@ pub(crate) enum Command {
     Gpus(GpusArguments),
     /// Explain and fit the times of collectives.
     Network(crate::commands::network::NetworkArguments),
+    /// Estimate kernel times: predict, explain, compare with measurements, learn from your own.
+    Estimate(crate::commands::estimate::EstimateArguments),
+    /// Compare predictions with public or your own measurements and show the errors.
+    Validate(crate::commands::validate::ValidateArguments),
     /// Simulate NPU kernels cycle by cycle: run, validate, tune.
     Npu(crate::commands::npu::NpuArguments),
 }
@@ -58,6 +63,8 @@ pub(crate) struct RunArguments {
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) model: ModelArguments,
+    #[command(flatten)]
+    pub(crate) estimators: JobEstimatorArguments,
     /// Where the steps are: N (so many equal steps), skip=K (leave out the first K as warm-up), or marker=NAME (each NVTX
     /// range NAME is a step); found without help when not given.
     #[arg(long, value_name = "STEPS", default_value = "auto", hide_default_value = true)]
@@ -127,6 +134,37 @@ pub(crate) enum Switch {
     Off,
 }
 
+/// What prices kernels.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Kernel times")]
+pub(crate) struct EstimatorArguments {
+    /// A TOML file that replaces the estimators of some families: by a table, a model, a Python function or a program.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) estimators: Option<PathBuf>,
+    /// A model of `trompe estimate fit`, asked before the built-in ones; may be given several times.
+    #[arg(long = "model", value_name = "FILE")]
+    pub(crate) models: Vec<PathBuf>,
+    /// Physics-bounded models alone, no learned ones.
+    #[arg(long)]
+    pub(crate) physics: bool,
+}
+
+/// What else a job's kernels take their times from.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Kernel times")]
+pub(crate) struct JobEstimatorArguments {
+    #[command(flatten)]
+    pub(crate) estimators: EstimatorArguments,
+    /// A profiler trace (Kineto JSON) of the same job on a real GPU: its kernel times replace predictions, so that what is
+    /// left of the error is not the kernels'. May be given several times.
+    #[arg(long, value_name = "TRACE")]
+    pub(crate) oracle: Vec<PathBuf>,
+    /// Share of the highest clock that the GPU sustains under load, for example 0.9: kernels that arithmetic bounds take so
+    /// much longer. Without it, what the GPU's sheet states, else 1.
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) clock: Option<Clock>,
+}
+
 /// What to do when the output folder exists.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ExistingArguments {
@@ -159,6 +197,8 @@ pub(crate) struct SimulateArguments {
     pub(crate) npu_profile: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArguments,
+    #[command(flatten)]
+    pub(crate) estimators: JobEstimatorArguments,
     /// Folder for the new report; only printed when not given.
     #[arg(long, value_name = "DIR2")]
     pub(crate) out: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod doctor;
+pub(crate) mod estimate;
 pub(crate) mod gpus;
 pub(crate) mod network;
 pub(crate) mod npu;
@@ -9,14 +10,18 @@ pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod simulate;
 pub(crate) mod trace;
+pub(crate) mod validate;
 
 use std::io::Write;
 use std::path::Path;
 
+use trompe_session::estimators::EstimatorChoice;
 use trompe_session::output::{Existing, Layout};
 use trompe_session::{Choices, Prediction};
 
-use crate::arguments::{ExistingArguments, ModelArguments, Switch};
+use crate::arguments::{
+    EstimatorArguments, ExistingArguments, JobEstimatorArguments, ModelArguments, Switch,
+};
 use crate::terminal;
 
 impl From<ExistingArguments> for Existing {
@@ -26,6 +31,19 @@ impl From<ExistingArguments> for Existing {
             (_, true) => Self::Force,
             _ => Self::Replace,
         }
+    }
+}
+
+impl From<EstimatorArguments> for EstimatorChoice {
+    fn from(arguments: EstimatorArguments) -> Self {
+        let EstimatorArguments { estimators: config, models, physics } = arguments;
+        Self { config, models, physics, ..Self::default() }
+    }
+}
+
+impl From<JobEstimatorArguments> for EstimatorChoice {
+    fn from(arguments: JobEstimatorArguments) -> Self {
+        Self { oracle: arguments.oracle, clock: arguments.clock, ..arguments.estimators.into() }
     }
 }
 

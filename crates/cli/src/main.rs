@@ -25,6 +25,8 @@ fn main() -> ExitCode {
         Command::Report(arguments) => commands::report::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Network(arguments) => commands::network::run(&arguments),
+        Command::Estimate(arguments) => commands::estimate::run(arguments),
+        Command::Validate(arguments) => commands::validate::run(&arguments),
         Command::Npu(arguments) => commands::npu::run(arguments),
         Command::Gpus(arguments) => commands::gpus::run(&arguments),
     };

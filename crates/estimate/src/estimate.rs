@@ -18,6 +18,9 @@ pub struct Estimate {
     pub method: Cow<'static, str>,
     /// What the answer rests on.
     pub basis: Basis,
+    /// How far the operation is from the nearest measured shape, in doublings of its sizes; `None` where nothing of
+    /// its kind was measured.
+    pub distance: Option<f64>,
     /// What the model had to assume about this operation, for the report.
     pub note: Option<Cow<'static, str>>,
 }
@@ -26,6 +29,10 @@ pub struct Estimate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
+    /// This very operation was measured on this device.
+    Measured,
+    /// A regression over measurements, inside the range that it was trained on.
+    Learned,
     /// Constants fitted on measurements of this family and device generation.
     Fitted,
     /// Constants carried over from another generation or family, or assumed.
@@ -39,6 +46,8 @@ impl Basis {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Measured => "measured",
+            Self::Learned => "learned",
             Self::Fitted => "fitted",
             Self::Assumed => "assumed",
             Self::Fallback => "fallback",
@@ -60,6 +69,7 @@ impl Estimate {
             high: time.scale(spread[1]).max(time),
             method: method.into(),
             basis,
+            distance: None,
             note: None,
         }
     }
@@ -68,6 +78,13 @@ impl Estimate {
     #[must_use]
     pub fn noted(mut self, note: impl Into<Cow<'static, str>>) -> Self {
         self.note = Some(note.into());
+        self
+    }
+
+    /// The same with its distance from the nearest measurement.
+    #[must_use]
+    pub fn at(mut self, distance: Option<f64>) -> Self {
+        self.distance = distance;
         self
     }
 }

@@ -10,6 +10,31 @@ use crate::{Basis, Estimate};
 pub trait KernelEstimator: Send + Sync {
     /// How long `operation` takes on `device` when it has the device for itself.
     fn estimate(&self, operation: &Descriptor, device: &DeviceSheet) -> Estimate;
+
+    /// Tells that these operations will be asked for, so that an estimator that answers many at once can do so.
+    fn prepare(&self, operations: &[&Descriptor], device: &DeviceSheet) {
+        let _ = (operations, device);
+    }
+}
+
+impl<E: KernelEstimator + ?Sized> KernelEstimator for &E {
+    fn estimate(&self, operation: &Descriptor, device: &DeviceSheet) -> Estimate {
+        (**self).estimate(operation, device)
+    }
+
+    fn prepare(&self, operations: &[&Descriptor], device: &DeviceSheet) {
+        (**self).prepare(operations, device);
+    }
+}
+
+impl<E: KernelEstimator + ?Sized> KernelEstimator for std::sync::Arc<E> {
+    fn estimate(&self, operation: &Descriptor, device: &DeviceSheet) -> Estimate {
+        (**self).estimate(operation, device)
+    }
+
+    fn prepare(&self, operations: &[&Descriptor], device: &DeviceSheet) {
+        (**self).prepare(operations, device);
+    }
 }
 
 /// The trivial estimator: every operation takes the same time.

@@ -13,12 +13,25 @@
 //! [`Descriptor`]: trompe_trace::descriptor::Descriptor
 //! [`DeviceSheet`]: trompe_hardware::DeviceSheet
 
+pub mod bundle;
+mod cached;
+mod coverage;
 mod estimate;
 mod estimator;
+pub mod features;
+pub mod forest;
+mod learned;
+pub mod model;
 mod physics;
 mod programs;
+mod stack;
+pub mod table;
 
+pub use cached::Cached;
+pub use coverage::Near;
 pub use estimate::{Basis, Estimate};
 pub use estimator::{Fixed, KernelEstimator};
+pub use learned::{Answer, Learned, REACH};
 pub use physics::Physics;
 pub use programs::{ProgramEstimator, WithPrograms};
+pub use stack::Stack;

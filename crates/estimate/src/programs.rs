@@ -45,4 +45,7 @@ impl<P: ProgramEstimator, O: KernelEstimator> KernelEstimator for WithPrograms<P
         };
         simulated.unwrap_or_else(|| self.others.estimate(operation, device))
     }
+    fn prepare(&self, operations: &[&Descriptor], device: &DeviceSheet) {
+        self.others.prepare(operations, device);
+    }
 }

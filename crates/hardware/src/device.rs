@@ -77,6 +77,10 @@ pub struct Compute {
     pub boost_clock: Hertz,
     /// The clock at which the vendor states the tensor peaks.
     pub tensor_clock: Hertz,
+    /// Share of the highest clock that is sustained under the load of a whole training job, where it was measured on
+    /// whole jobs. Kernel benchmarks run at the highest clock; the factor is no part of kernel times.
+    #[serde(default)]
+    pub sustained_clock: Option<f64>,
 }
 
 /// Device memory and the caches before it.

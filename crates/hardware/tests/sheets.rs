@@ -4,7 +4,7 @@
 use trompe_base::{Bytes, DType};
 use trompe_hardware::{Catalogue, DeviceSheet, EmulatedNode, LinkKind, resolve};
 
-const DEVICES: [&str; 16] = [
+const DEVICES: [&str; 18] = [
     "a100-pcie-80",
     "a100-sxm4-40",
     "a100-sxm4-80",
@@ -19,6 +19,8 @@ const DEVICES: [&str; 16] = [
     "rtx-3090",
     "rtx-4090",
     "rtx-pro-6000",
+    "t4",
+    "v100-pcie-32",
     "v100-sxm2-16",
     "v100-sxm2-32",
 ];
@@ -174,6 +176,8 @@ fn figures_that_public_measurement_sets_state() {
             assert_eq!(device.memory.total.0, total, "{name}");
         }
     };
+    check("t4", 40, 320e9, None, Some(15_843_721_216));
+    check("v100-pcie-32", 80, 900e9, None, None);
     check("v100-sxm2-16", 80, 900e9, None, Some(16_945_512_448));
     check("v100-sxm2-32", 80, 900e9, None, Some(34_089_730_048));
     check("a100-sxm4-40", 108, 1555e9, Some(312e12), Some(42_505_273_344));

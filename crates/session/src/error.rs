@@ -209,6 +209,45 @@ pub enum SessionError {
         /// What it means on the cluster.
         meaning: String,
     },
+    /// A table of measurements cannot be used.
+    #[error(transparent)]
+    Measurements(#[from] trompe_measure::MeasureError),
+    /// A model file cannot be used.
+    #[error("the model file `{}` cannot be used: {reason}", path.display())]
+    BadModel {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The description of estimators is wrong, or one of them does not do what it must.
+    #[error("estimators of `{}`: {reason}", path.display())]
+    Estimators {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A profiler trace cannot be used in place of predictions.
+    #[error("`{}` cannot be used in place of predictions: {reason}", path.display())]
+    BadOracle {
+        /// The trace.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// An operation was not stated in full.
+    #[error("the operation is not stated in full: {reason}")]
+    BadOperation {
+        /// What is missing.
+        reason: String,
+    },
+    /// Nothing can be learned from the rows.
+    #[error("nothing can be learned from these rows: {reason}")]
+    NothingToLearn {
+        /// Why.
+        reason: String,
+    },
     /// The job cannot be simulated.
     #[error("the job cannot be simulated: {reason}")]
     Simulation {
@@ -230,6 +269,28 @@ impl SessionError {
                 "choose a GPU of `trompe gpus`; kernels for NPUs are simulated by `trompe npu`, jobs \
                  made of them by `trompe npu job`"
                     .to_owned()
+            }
+            Self::Measurements(trompe_measure::MeasureError::Empty { reason, .. })
+                if reason.contains("GPU") =>
+            {
+                "`trompe gpus` lists the GPUs that are known; give your own with `--sheet FILE.toml`"
+                    .to_owned()
+            }
+            Self::Measurements(_) => "the columns of each kind of table are in docs/estimators.md".to_owned(),
+            Self::BadModel { .. } => {
+                "model files are made by `trompe estimate fit DATA.csv -o FILE`".to_owned()
+            }
+            Self::Estimators { .. } => "docs/estimators.md describes the file and the protocol".to_owned(),
+            Self::BadOracle { .. } => {
+                "take the trace with `torch.profiler.profile(record_shapes=True)` and `export_chrome_trace`"
+                    .to_owned()
+            }
+            Self::BadOperation { .. } => {
+                "for example `trompe estimate explain --gpu h100 m=8192 n=4096 k=4096 dtype=bfloat16`"
+                    .to_owned()
+            }
+            Self::NothingToLearn { .. } => {
+                "a family needs at least 40 rows of the `train` split (or of none) for a model".to_owned()
             }
             Self::Hardware(_) => "`trompe gpus` lists devices and nodes; a `.toml` file works too".to_owned(),
             Self::Command { .. } => {

@@ -21,12 +21,13 @@ mod verdict;
 
 use trompe_base::Duration;
 use trompe_cluster::{Contention, Options, Outcome, Replay, Variation};
-use trompe_estimate::{KernelEstimator, Physics, WithPrograms};
+use trompe_estimate::{Stack, WithPrograms};
 use trompe_hardware::ClusterSheet;
 use trompe_results::{HostMode, HostModel, Job, Report, SCHEMA_VERSION, Timeline};
 use trompe_trace::job::{JobTrace, RankTemplate, StepSource};
 
 use crate::SessionError;
+use crate::estimators::KernelPricing;
 use crate::host_model::{self, Host, HostChoice};
 use crate::network::{Collectives, NetworkSource};
 use crate::npu;
@@ -107,6 +108,19 @@ pub fn predict(
     cluster: &ClusterSheet,
     choices: &Choices,
 ) -> Result<Prediction, SessionError> {
+    predict_with(job, cluster, choices, &KernelPricing::of(&Stack::builtin()))
+}
+
+/// The same with kernels priced as `kernels` says.
+///
+/// # Errors
+/// As [`predict()`].
+pub fn predict_with(
+    job: &JobTrace,
+    cluster: &ClusterSheet,
+    choices: &Choices,
+    kernels: &KernelPricing<'_>,
+) -> Result<Prediction, SessionError> {
     let mut run = RunFacts::of(&job.facts);
     run.samples_per_step = choices.samples_per_step.or(run.samples_per_step);
     run.tokens_per_step = choices.tokens_per_step.or(run.tokens_per_step);
@@ -136,8 +150,9 @@ pub fn predict(
     };
     let (mut timeline, mut host) = (Timeline::default(), None);
     if job.templates.iter().any(|template| !template.events.is_empty()) {
-        let estimator = WithPrograms { programs: npu::of_job(job, cluster)?, others: Physics::new() };
-        let mut simulation = Simulation::new(job, cluster, choices, &run, &estimator)?;
+        let estimator = WithPrograms { programs: npu::of_job(job, cluster)?, others: kernels.estimator };
+        let pricing = KernelPricing { estimator: &estimator, ..*kernels };
+        let mut simulation = Simulation::new(job, cluster, choices, &run, &pricing)?;
         if simulation.options.variation.tells_ranks_apart() {
             report.variation = Some(varied::repeat(&mut simulation)?);
         }
@@ -182,9 +197,9 @@ impl<'a> Simulation<'a> {
         cluster: &'a ClusterSheet,
         choices: &'a Choices,
         run: &RunFacts,
-        estimator: &dyn KernelEstimator,
+        pricing: &KernelPricing<'_>,
     ) -> Result<Self, SessionError> {
-        let priced = pricing::price(job, cluster.device(), estimator);
+        let priced = pricing::price(job, cluster.device(), pricing);
         let prices = pricing::prices(&priced);
         let steps = job.templates.first().map(|template| &template.steps);
         let warmup = steps.map_or(0, |steps| steps.warmup);

@@ -12,6 +12,7 @@ use trompe_results::{Note, Severity};
 use trompe_trace::job::JobTrace;
 
 use crate::clock::Stopwatch;
+use crate::estimators::{self, EstimatorChoice};
 use crate::launch::{Emulation, Ended, LauncherSettings};
 use crate::output::{Existing, Layout, OutputFolder};
 use crate::python::{Advice, How, Torch};
@@ -19,7 +20,7 @@ pub(crate) use crate::run::workers::Kept;
 use crate::run::workers::{Launched, Workers};
 use crate::{
     Choices, HostChoice, Prediction, Progress, RankChoice, RunFacts, SessionError, Stage, StepChoice, cache,
-    collating, disk, env, hook, install, kernels, machine, predict, programs, python, simulate, world,
+    collating, disk, env, hook, install, kernels, machine, programs, python, simulate, world,
 };
 
 /// What to run.
@@ -37,6 +38,8 @@ pub struct Request {
     pub existing: Existing,
     /// How the trace is simulated.
     pub choices: Choices,
+    /// What prices its kernels.
+    pub estimators: EstimatorChoice,
     /// Where the steps are.
     pub steps: StepChoice,
     /// Whether framework operators and their shapes are recorded.
@@ -329,7 +332,7 @@ fn report(
     let layout = &finished.layout;
     let (job, facts) = recorded(request, prepared, launched, progress)?;
     progress.stage(Stage::Simulating);
-    let prediction = predict(&job, &prepared.cluster, &request.choices);
+    let prediction = estimators::predict(&job, &prepared.cluster, &request.choices, &request.estimators);
     let mut prediction = prediction.map_err(|error| disagreement(&job).unwrap_or(error))?;
     let own = &mut prediction.report.job;
     own.trace = layout.job_trace.file_name().map(|name| name.to_string_lossy().into_owned());

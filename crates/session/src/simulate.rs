@@ -6,8 +6,9 @@ use trompe_hardware::{ClusterSheet, resolve};
 use trompe_trace::job::JobTrace;
 
 use crate::clock::Stopwatch;
+use crate::estimators::{self, EstimatorChoice};
 use crate::output::{Existing, Layout, OutputFolder};
-use crate::{Choices, Prediction, Progress, RunFacts, SessionError, Stage, disk, npu, predict, traces};
+use crate::{Choices, Prediction, Progress, RunFacts, SessionError, Stage, disk, npu, traces};
 
 /// What to simulate.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct Request {
     pub npu_profile: Option<String>,
     /// How.
     pub choices: Choices,
+    /// What prices its kernels.
+    pub estimators: EstimatorChoice,
     /// Where to write the report's files; `None`: nowhere.
     pub out: Option<PathBuf>,
     /// What to do when that exists.
@@ -49,7 +52,7 @@ pub fn simulate(request: &Request, progress: &mut dyn Progress) -> Result<Simula
     let cluster = cluster(request.cluster.as_deref(), own_folder.as_deref(), &facts)?;
     let folder = request.out.as_ref().map(|out| OutputFolder::take(out, request.existing)).transpose()?;
     progress.stage(Stage::Simulating);
-    let mut prediction = predict(&job, &cluster, &request.choices)?;
+    let mut prediction = estimators::predict(&job, &cluster, &request.choices, &request.estimators)?;
     prediction.report.job.trace = Some(request.trace.display().to_string());
     prediction.report.job.simulation_seconds = Some(watch.elapsed().as_secs_f64());
     let written = match folder {

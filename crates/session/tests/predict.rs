@@ -29,7 +29,7 @@ fn a_step_adds_up() {
     assert_eq!(report.verdict.status, VerdictStatus::Fits);
     let gemm = &report.kernels[0];
     assert_eq!((gemm.name.as_str(), gemm.count, gemm.kind), ("gemm bf16", job::PRODUCTS, Kind::Gemm));
-    assert_eq!((gemm.method, gemm.bound), (Method::Physics, Some(Bound::Compute)));
+    assert_eq!((gemm.method, gemm.bound), (Method::Learned, Some(Bound::Compute)));
     assert_eq!(gemm.flops, Some(flops.model_flops));
 }
 
@@ -90,6 +90,7 @@ fn the_same_trace_gives_the_same_bytes() {
     let mut files = Vec::new();
     for name in ["first", "second"] {
         let request = simulate::Request {
+            estimators: trompe_session::estimators::EstimatorChoice::default(),
             trace: trace.clone(),
             cluster: None,
             npu_profile: None,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use trompe_base::{Bytes, DType, Flops};
 
 /// One device operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Descriptor {
     /// Dense matrix product, batched or not.
@@ -55,7 +55,7 @@ pub enum Descriptor {
 }
 
 /// A time that was measured elsewhere, and holds on every device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Recorded {
     /// How long it took.
     pub time: trompe_base::Duration,
@@ -64,7 +64,7 @@ pub struct Recorded {
 }
 
 /// Bytes moved and operations done: the least that a roofline needs. Zero means unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Work {
     /// Bytes read from device memory, ideal (each input element once).
     pub read: Bytes,
@@ -119,7 +119,7 @@ pub enum Epilogue {
 }
 
 /// `C (m × n) = op(A) (m × k) · op(B) (k × n)` per batch entry, column-major as BLAS calls it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Gemm {
     /// Rows of C.
     pub m: u64,
@@ -165,7 +165,7 @@ pub enum ImageLayout {
 
 /// A convolution `y (batch, out_channels, output…) = x (batch, in_channels, input…) * w`, or a gradient of it: the
 /// shapes are those of the forward operation in every direction.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Convolution {
     /// Which of the three products.
     pub direction: Direction,
@@ -213,7 +213,7 @@ pub enum AttentionKind {
 }
 
 /// Fused attention over `q (batch, heads, seq_q, head_dim)`, `k`/`v (batch, kv_heads, seq_kv, head_dim)`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Attention {
     /// Forward or backward.
     pub direction: Direction,
@@ -253,7 +253,7 @@ pub enum NormKind {
 }
 
 /// A normalisation over `rows` rows of `cols` elements (batch norm: rows = channels).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Normalization {
     /// Which one.
     pub kind: NormKind,
@@ -270,7 +270,7 @@ pub struct Normalization {
 }
 
 /// An operation along rows: `rows` rows of `cols` elements.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RowWise {
     /// Forward or backward.
     pub direction: Direction,
@@ -285,7 +285,7 @@ pub struct RowWise {
 }
 
 /// An element-wise pass.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Elementwise {
     /// Output elements.
     pub elements: u64,
@@ -298,7 +298,7 @@ pub struct Elementwise {
 }
 
 /// A reduction of `inputs` elements to `outputs` elements.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reduction {
     /// Elements read.
     pub inputs: u64,
@@ -311,7 +311,7 @@ pub struct Reduction {
 }
 
 /// `tokens` rows of `width` elements looked up in (or accumulated into) a table of `rows` rows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Embedding {
     /// Forward, or gradient of the table.
     pub direction: Direction,
@@ -328,7 +328,7 @@ pub struct Embedding {
 }
 
 /// Data moved by index.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Indexing {
     /// Elements written.
     pub elements: u64,
@@ -339,7 +339,7 @@ pub struct Indexing {
 }
 
 /// An update over the elements of many tensors in one launch.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Optimizer {
     /// Elements per tensor list (for example parameters updated).
     pub elements: u64,
@@ -352,7 +352,7 @@ pub struct Optimizer {
 }
 
 /// Sort, top-k, scan, …
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Sort {
     /// Input elements.
     pub elements: u64,
@@ -363,7 +363,7 @@ pub struct Sort {
 }
 
 /// A recurrent network in one library call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rnn {
     /// Forward, gradient of the data or gradient of the weights.
     pub direction: Direction,
@@ -384,7 +384,7 @@ pub struct Rnn {
 }
 
 /// A compiled kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Triton {
     /// Bytes and operations where they could be derived.
     pub work: Work,
@@ -413,7 +413,7 @@ pub enum Place {
 }
 
 /// A copy of `bytes` bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Copy {
     /// Source.
     pub from: Place,
@@ -424,14 +424,14 @@ pub struct Copy {
 }
 
 /// A fill of `bytes` bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Set {
     /// Length.
     pub bytes: Bytes,
 }
 
 /// A device operation that no family claims.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Other {
     /// Whatever could be derived.
     pub work: Work,
@@ -442,7 +442,7 @@ pub struct Other {
 }
 
 /// A kernel given as a program for the cores of an NPU: a simulator of such cores prices it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NpuKernel {
     /// The text of the program file (JSON, `docs/npu/program.schema.json`); shapes are part of it.
     pub program: String,

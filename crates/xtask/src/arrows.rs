@@ -16,6 +16,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
     // Models.
     ("collate", &["base", "trace"]),
     ("estimate", &["base", "trace", "hardware"]),
+    ("measure", &["base", "trace", "hardware", "estimate"]),
     ("network", &["base", "engine", "hardware"]),
     ("cluster", &["base", "engine", "trace", "hardware", "estimate", "network", "results"]),
     ("npu", &["base", "engine", "estimate", "results"]),
@@ -38,6 +39,7 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
             "fatbin",
             "hardware",
             "interop",
+            "measure",
             "network",
             "npu",
             "rendezvous",
@@ -48,6 +50,6 @@ pub(crate) const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("cli", &["session", "report", "results"]),
-    ("testkit", &["base", "trace", "results", "hardware"]),
+    ("testkit", &["base", "trace", "results", "hardware", "estimate"]),
     ("xtask", &["cuda-abi", "results"]),
 ];

@@ -12,6 +12,7 @@ use crate::{commands, failure};
 pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let request = Request {
         choices: (&arguments.model).into(),
+        estimators: arguments.estimators.into(),
         command: arguments.command,
         cluster: arguments.cluster,
         sheet: None,

@@ -14,6 +14,7 @@ pub(crate) fn run(arguments: &SimulateArguments) -> anyhow::Result<ExitCode> {
         cluster: arguments.cluster.clone(),
         npu_profile: arguments.npu_profile.clone(),
         choices: (&arguments.model).into(),
+        estimators: arguments.estimators.clone().into(),
         out: arguments.out.clone(),
         existing: arguments.existing.into(),
     };

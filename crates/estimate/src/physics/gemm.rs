@@ -39,6 +39,25 @@ pub(super) struct Product {
 }
 
 pub(super) fn estimate(gemm: &Gemm, bench: Bench<'_>) -> Estimate {
+    let product = product(gemm);
+    let (constants, method) = kind(&product, bench);
+    let basis = if carried_over(product.dtype) { Basis::Assumed } else { constants.basis };
+    let time = seconds(&product, constants, bench);
+    if matches!(product.dtype, DType::F8E4M3 | DType::F8E5M2) {
+        return Estimate::new(time, FP8_SPREAD, method, basis)
+            .noted("fp8 priced with the constants of bf16 at the fp8 peak");
+    }
+    Estimate::new(time, constants.spread, method, basis)
+}
+
+/// The plan of a product that a descriptor states.
+pub(super) fn plan_of(gemm: &Gemm, bench: Bench<'_>) -> Plan {
+    let product = product(gemm);
+    plan(&product, kind(&product, bench).0, bench)
+}
+
+/// The product that a descriptor states.
+fn product(gemm: &Gemm) -> Product {
     let [m, n, k, batch] = [gemm.m, gemm.n, gemm.k, gemm.batch].map(|x| x.max(1) as f64);
     let size = |dtype: DType| dtype.size() as f64;
     let mut result_passes = 1.0;
@@ -50,7 +69,7 @@ pub(super) fn estimate(gemm: &Gemm, bench: Bench<'_>) -> Estimate {
     }
     let traffic =
         batch * (m * k * size(gemm.a) + k * n * size(gemm.b) + result_passes * m * n * size(gemm.c));
-    let product = Product {
+    Product {
         m,
         n,
         k,
@@ -58,19 +77,11 @@ pub(super) fn estimate(gemm: &Gemm, bench: Bench<'_>) -> Estimate {
         dtype: multiplied_as(gemm.a, gemm.b, gemm.compute),
         operand: (size(gemm.a) + size(gemm.b)) / 2.0,
         traffic,
-    };
-    let (constants, method) = kind(&product, bench);
-    let basis = if carried_over(product.dtype) { Basis::Assumed } else { constants.basis };
-    let time = seconds(&product, constants, bench);
-    if matches!(product.dtype, DType::F8E4M3 | DType::F8E5M2) {
-        return Estimate::new(time, FP8_SPREAD, method, basis)
-            .noted("fp8 priced with the constants of bf16 at the fp8 peak");
     }
-    Estimate::new(time, constants.spread, method, basis)
 }
 
 /// The type whose unit multiplies: the operands' type, but TF32 where fp32 operands may use it.
-fn multiplied_as(a: DType, b: DType, compute: DType) -> DType {
+pub(crate) fn multiplied_as(a: DType, b: DType, compute: DType) -> DType {
     match (a, compute) {
         (DType::F32 | DType::C64, DType::Tf32) => DType::Tf32,
         _ => {
@@ -103,8 +114,26 @@ fn kind<'a>(product: &Product, bench: Bench<'a>) -> (&'a constants::Gemm, &'stat
     }
 }
 
+/// How the library is taken to run a product: the fastest of its tiles and splits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// Seconds, floor included.
+    pub(crate) seconds: f64,
+    /// Seconds of the arithmetic, of the tile loads and of the memory traffic.
+    pub(crate) terms: [f64; 3],
+    /// Rows and columns of the tile.
+    pub(crate) tile: [f64; 2],
+    /// Parts into which the contraction is split.
+    pub(crate) split: f64,
+}
+
 /// Seconds of the product alone on the device.
 pub(super) fn seconds(product: &Product, c: &constants::Gemm, bench: Bench<'_>) -> f64 {
+    plan(product, c, bench).seconds
+}
+
+/// The plan of a product on the device.
+pub(super) fn plan(product: &Product, c: &constants::Gemm, bench: Bench<'_>) -> Plan {
     let &Product { m, n, k, batch, operand, traffic, .. } = product;
     let sm = f64::from(bench.device.compute.sm_count);
     let peak_per_sm = bench.device.matrix_peak(product.dtype).0 / sm;
@@ -114,7 +143,7 @@ pub(super) fn seconds(product: &Product, c: &constants::Gemm, bench: Bench<'_>) 
     let resident = (2.0 - traffic / (c.resident * bench.device.memory.l2.as_f64())).clamp(0.0, 1.0);
     let warm = memory.max(c.resident_rate * cache);
     let operands = traffic * ((1.0 - resident) / memory + resident / warm);
-    let mut best = f64::INFINITY;
+    let mut best = Plan { seconds: f64::INFINITY, terms: [0.0; 3], tile: [0.0; 2], split: 1.0 };
     for tile in &c.tiles {
         for (rows, cols) in [(tile.rows, tile.cols), (tile.cols, tile.rows)] {
             let tiles = (m / rows).ceil() * (n / cols).ceil() * batch;
@@ -129,15 +158,23 @@ pub(super) fn seconds(product: &Product, c: &constants::Gemm, bench: Bench<'_>) 
                 } else {
                     0.0
                 };
-                let time = blend([arithmetic, loads, operands + partial], c.blend);
-                best = best.min(time);
+                let terms = [arithmetic, loads, operands + partial];
+                // A blend is at least its largest term.
+                if terms.iter().any(|term| *term >= best.seconds) {
+                    continue;
+                }
+                let seconds = blend(terms, c.blend);
+                if seconds < best.seconds {
+                    best = Plan { seconds, terms, tile: [rows, cols], split };
+                }
             }
             if tile.rows == tile.cols {
                 break;
             }
         }
     }
-    c.floor_us * 1e-6 + best
+    best.seconds += c.floor_us * 1e-6;
+    best
 }
 
 /// `(Σ xᵖ)^(1/p)`, computed relative to the largest term so that no power under- or overflows.

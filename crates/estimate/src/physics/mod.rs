@@ -13,10 +13,11 @@ mod transfer;
 mod unknown;
 
 use trompe_hardware::{Architecture, DeviceSheet};
-use trompe_trace::descriptor::Descriptor;
+use trompe_trace::descriptor::{Descriptor, Gemm};
 
 use crate::{Estimate, KernelEstimator};
 use constants::{Constants, Generations};
+pub(crate) use gemm::{Plan, multiplied_as};
 
 /// The physics-bounded estimator.
 #[derive(Clone, Debug)]
@@ -45,6 +46,17 @@ impl Physics {
     }
 }
 
+impl Physics {
+    /// How a matrix product is taken to run on `device`.
+    pub(crate) fn plan(&self, gemm: &Gemm, device: &DeviceSheet) -> Plan {
+        gemm::plan_of(gemm, self.bench(device))
+    }
+
+    fn bench<'a>(&'a self, device: &'a DeviceSheet) -> Bench<'a> {
+        Bench { device, constants: self.generations.of(device.architecture()) }
+    }
+}
+
 impl Default for Physics {
     fn default() -> Self {
         Self::new()
@@ -53,7 +65,7 @@ impl Default for Physics {
 
 impl KernelEstimator for Physics {
     fn estimate(&self, operation: &Descriptor, device: &DeviceSheet) -> Estimate {
-        let bench = Bench { device, constants: self.generations.of(device.architecture()) };
+        let bench = self.bench(device);
         match operation {
             Descriptor::Gemm(gemm) => gemm::estimate(gemm, bench),
             Descriptor::Convolution(convolution) => convolution::estimate(convolution, bench),

@@ -114,6 +114,7 @@ const DEVICE: &[(&str, Dimension)] = &[
     ("compute.base_clock", D::Hertz),
     ("compute.boost_clock", D::Hertz),
     ("compute.tensor_clock", D::Hertz),
+    ("compute.sustained_clock", D::Ratio),
     ("memory.marketing_capacity", D::Bytes),
     ("memory.total", D::Bytes),
     ("memory.nvml_total", D::Bytes),

@@ -2,11 +2,13 @@
 
 use trompe_base::DType;
 use trompe_cluster::{Price, Prices};
-use trompe_estimate::{Basis, Estimate, KernelEstimator};
+use trompe_estimate::{Basis, Estimate};
 use trompe_hardware::DeviceSheet;
 use trompe_results::{Bound, Method};
 use trompe_trace::descriptor::Descriptor;
-use trompe_trace::job::JobTrace;
+use trompe_trace::job::{JobTrace, Operation};
+
+use crate::estimators::KernelPricing;
 
 /// One operation with its price.
 #[derive(Clone, Debug)]
@@ -23,14 +25,28 @@ pub(super) struct Priced {
 }
 
 /// Prices of all operations by template, in the order of its operations.
-pub(super) fn price(
-    job: &JobTrace,
-    device: &DeviceSheet,
-    estimator: &dyn KernelEstimator,
-) -> Vec<Vec<Priced>> {
-    let one = |descriptor: &Descriptor| priced(descriptor, device, &estimator.estimate(descriptor, device));
+pub(super) fn price(job: &JobTrace, device: &DeviceSheet, pricing: &KernelPricing<'_>) -> Vec<Vec<Priced>> {
+    let all: Vec<&Descriptor> =
+        job.templates.iter().flat_map(|t| t.operations.iter().map(|o| &o.descriptor)).collect();
+    pricing.estimator.prepare(&all, device);
+    let one = |operation: &Operation| {
+        let descriptor = &operation.descriptor;
+        if let Some(measured) = pricing.oracle.and_then(|oracle| oracle.estimate(operation)) {
+            return priced(descriptor, device, &measured);
+        }
+        let row = priced(descriptor, device, &pricing.estimator.estimate(descriptor, device));
+        // Memory has a clock of its own.
+        if row.bound != Some(Bound::Compute) || pricing.clock >= 1.0 || row.method == Method::Measured {
+            return row;
+        }
+        let slower = |time: trompe_base::Duration| time.scale(1.0 / pricing.clock);
+        let price =
+            Price { time: slower(row.price.time), low: slower(row.price.low), high: slower(row.price.high) };
+        let note = format!("slowed to the sustained clock, {:.0} % of the highest", pricing.clock * 100.0);
+        Priced { price, note: row.note.clone().or(Some(note)), ..row }
+    };
     let templates = job.templates.iter();
-    templates.map(|template| template.operations.iter().map(|o| one(&o.descriptor)).collect()).collect()
+    templates.map(|template| template.operations.iter().map(one).collect()).collect()
 }
 
 /// The same for the replay, which only wants times.
@@ -43,6 +59,8 @@ fn priced(descriptor: &Descriptor, device: &DeviceSheet, estimate: &Estimate) ->
     let flops = Some(work.flops.as_f64()).filter(|flops| *flops > 0.0);
     let bytes = Some(work.bytes().as_f64()).filter(|bytes| *bytes > 0.0);
     let method = match estimate.basis {
+        Basis::Measured => Method::Measured,
+        Basis::Learned => Method::Learned,
         Basis::Fallback => Method::Fallback,
         Basis::Fitted | Basis::Assumed => Method::Physics,
     };

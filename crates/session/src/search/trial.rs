@@ -124,6 +124,7 @@ impl Bench {
         let _ = fs::File::options().write(true).open(&self.log).and_then(|log| log.set_len(0));
         let cluster = order.emulated_on.as_ref().unwrap_or(&order.cluster);
         let request = run::Request {
+            estimators: crate::estimators::EstimatorChoice::default(),
             command: job.command.iter().map(Into::into).collect(),
             cluster: cluster.clone(),
             sheet: order.unlimited.then(|| without_end(cluster)).transpose()?,

@@ -1,0 +1,151 @@
+//! `trompe validate`: predictions against measurements.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use trompe_session::validate::{self, Group, Request};
+
+use crate::arguments::EstimatorArguments;
+use crate::commands;
+
+const EXAMPLES: &str = "\
+Examples:
+  trompe validate --kernels gemm.csv.gz attention.csv.gz --html errors.html
+  trompe validate --collectives collectives.csv.gz --limit 2000 --seed 7 --json";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ValidateArguments {
+    /// Tables of kernel measurements: CSV, plain or gzip.
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "collectives")]
+    kernels: Vec<PathBuf>,
+    /// A table of collective measurements.
+    #[arg(long, value_name = "FILE")]
+    collectives: Option<PathBuf>,
+    /// Compare a random sample of so many rows per file.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Seed of the sample.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Sheet (.toml) of a GPU that the tables name and trompe does not know.
+    #[arg(long = "sheet", value_name = "FILE")]
+    sheets: Vec<PathBuf>,
+    #[command(flatten)]
+    estimators: EstimatorArguments,
+    /// Print as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Write a page with tables and plots.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<ExitCode> {
+    let validation = validate::validate(&Request {
+        kernels: arguments.kernels.clone(),
+        collectives: arguments.collectives.clone(),
+        limit: arguments.limit,
+        seed: arguments.seed,
+        sheets: arguments.sheets.clone(),
+        estimators: arguments.estimators.clone().into(),
+    })?;
+    if let Some(path) = &arguments.html {
+        trompe_session::estimate::save(path, validate::page(&validation).as_bytes())?;
+        eprintln!("note: wrote {}", path.display());
+    }
+    if arguments.json {
+        commands::print(&format!("{}\n", serde_json::to_string_pretty(&validation)?))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for line in &validation.left_out {
+        eprintln!("note: {line}");
+    }
+    let mut text = String::new();
+    if !validation.kernels.is_empty() {
+        text.push_str(&errors_table(&validation.kernels));
+        text.push_str(&worst(&validation.kernels));
+    }
+    if !validation.collectives.is_empty() {
+        text.push_str(&format!("\n{}", errors_table(&validation.collectives)));
+        text.push_str(&worst(&validation.collectives));
+    }
+    commands::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Errors by group, as a table.
+pub(crate) fn errors_table(groups: &[Group]) -> String {
+    let mut text = format!(
+        "{:<14} {:<28} {:<16} {:<16} {:>5} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>8} {:>8}\n",
+        "family",
+        "what",
+        "device",
+        "source",
+        "known",
+        "rows",
+        "median",
+        "mean",
+        "p90",
+        "bias",
+        "inside",
+        "noise",
+        "physics",
+        "roofline"
+    );
+    let percent =
+        |share: f64| if share.is_finite() { format!("{:.1}%", share * 100.0) } else { "–".to_owned() };
+    for group in groups {
+        let known = match group.shape_in_train {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "",
+        };
+        text.push_str(&format!(
+            "{:<14} {:<28} {:<16} {:<16} {known:>5} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>8} {:>8}\n",
+            group.family,
+            group.label,
+            group.gpu,
+            group.source,
+            group.rows,
+            percent(group.median),
+            percent(group.mean),
+            percent(group.p90),
+            format!("{:+.1}%", group.bias * 100.0),
+            percent(group.inside),
+            group.noise.map_or_else(|| "–".to_owned(), percent),
+            percent(group.physics_median),
+            percent(group.roofline_median),
+        ));
+    }
+    text.push_str(
+        "\nErrors are |prediction / measurement − 1|. known: the shape occurs among training rows. inside: \
+         measurements within\nthe interval, meant to be 80 %. noise: mean difference of another measurement of the \
+         same operation. physics,\nroofline: median error of these alone.\n",
+    );
+    text
+}
+
+/// The worst rows of the groups with the largest errors.
+fn worst(groups: &[Group]) -> String {
+    let mut order: Vec<&Group> = groups.iter().filter(|group| group.rows >= 20).collect();
+    order.sort_by(|a, b| b.p90.total_cmp(&a.p90));
+    let mut text =
+        String::from("\nworst rows of the groups that are furthest off (all of them with --json)\n");
+    for group in order.iter().take(4) {
+        text.push_str(&format!("  {} {}, {}, {}\n", group.family, group.label, group.gpu, group.source));
+        for row in &group.worst {
+            text.push_str(&format!(
+                "    line {:<7} {:>10.2} us predicted {:>10.2} us ({:+.0} %)  {}: {}\n",
+                row.line,
+                row.measured_us,
+                row.predicted_us,
+                row.error * 100.0,
+                row.operation,
+                row.reason
+            ));
+        }
+    }
+    text
+}

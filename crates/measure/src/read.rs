@@ -1,0 +1,183 @@
+//! From files to samples.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::row::{Row, Schema};
+use crate::sources::Sources;
+use crate::{Sample, kernels};
+
+/// A file that cannot be used at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MeasureError {
+    /// It cannot be opened or read.
+    #[error("cannot read `{}`: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Its columns are those of no kind of table.
+    #[error(
+        "`{}` has the columns {found}, which are those of no known kind of table; a table of matrix products, for \
+         example, needs {needed}", path.display()
+    )]
+    OtherColumns {
+        /// The file.
+        path: PathBuf,
+        /// What it has.
+        found: String,
+        /// What one kind needs.
+        needed: String,
+    },
+    /// No row of it can be used.
+    #[error("no row of `{}` can be used: {reason}", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+        /// The commonest reason.
+        reason: String,
+    },
+}
+
+/// Rows that were left out, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// Reason, rows, first line.
+    pub reasons: BTreeMap<String, (u64, u64)>,
+}
+
+impl Left {
+    fn add(&mut self, reason: String, line: u64) {
+        self.reasons.entry(reason).or_insert((0, line)).0 += 1;
+    }
+
+    /// Rows left out.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.reasons.values().map(|(count, _)| count).sum()
+    }
+}
+
+/// The samples of one file.
+#[derive(Debug)]
+pub struct Samples {
+    /// The file.
+    pub path: PathBuf,
+    /// What kind of table it is.
+    pub schema: Schema,
+    /// Samples in the order of the file.
+    pub samples: Vec<Sample>,
+    /// What was left out.
+    pub left: Left,
+}
+
+/// Reads the table at `path` (CSV, plain or gzip); rows of devices that `sources` does not know, with times that are
+/// not positive or shapes that are not complete are counted in [`Samples::left`].
+///
+/// # Errors
+/// When the file cannot be read, has other columns, or no row can be used.
+pub fn read(path: &Path, sources: &Sources) -> Result<Samples, MeasureError> {
+    let unreadable = |reason: String| MeasureError::Unreadable { path: path.to_owned(), reason };
+    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let zipped = path.extension().is_some_and(|extension| extension == "gz");
+    let stream: Box<dyn Read> =
+        if zipped { Box::new(flate2::read::MultiGzDecoder::new(file)) } else { Box::new(file) };
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(stream);
+    let headers = reader.headers().map_err(|error| unreadable(error.to_string()))?.clone();
+    let schema = kind(&headers, path)?;
+    let (mut samples, mut left) = (Vec::new(), Left::default());
+    let mut record = csv::StringRecord::new();
+    loop {
+        match reader.read_record(&mut record) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => return Err(unreadable(error.to_string())),
+        }
+        let line = record.position().map_or(0, csv::Position::line);
+        if record.len() != headers.len() {
+            left.add("another number of cells than columns".to_owned(), line);
+            continue;
+        }
+        match sample(schema, &Row::new(&headers, &record), sources, line) {
+            Ok(mut found) => samples.append(&mut found),
+            Err(reason) => left.add(reason, line),
+        }
+    }
+    if samples.is_empty() {
+        let most = left.reasons.iter().max_by_key(|(_, (count, _))| *count);
+        let reason = most.map_or_else(|| "it has no rows".to_owned(), |(reason, _)| reason.clone());
+        return Err(MeasureError::Empty { path: path.to_owned(), reason });
+    }
+    Ok(Samples { path: path.to_owned(), schema, samples, left })
+}
+
+/// The kind of a table with the columns `headers`.
+///
+/// # Errors
+/// When they are those of no kind.
+pub fn kind(headers: &csv::StringRecord, path: &Path) -> Result<Schema, MeasureError> {
+    Schema::of(headers).ok_or_else(|| MeasureError::OtherColumns {
+        path: path.to_owned(),
+        found: headers.iter().map(|header| format!("`{header}`")).collect::<Vec<_>>().join(", "),
+        needed: "`gpu`, `dtype`, `m`, `n`, `k`, `time_us`".to_owned(),
+    })
+}
+
+/// The samples of one row with the columns `headers`.
+///
+/// # Errors
+/// Why there is none.
+pub fn read_row(
+    headers: &csv::StringRecord,
+    record: &csv::StringRecord,
+    sources: &Sources,
+) -> Result<Vec<Sample>, String> {
+    let schema = Schema::of(headers).ok_or_else(|| {
+        let needed =
+            Schema::ALL.iter().map(|(schema, columns)| format!("{}: {}", schema.name(), columns.join(", ")));
+        format!("it needs the columns of one kind of operation ({})", needed.collect::<Vec<_>>().join("; "))
+    })?;
+    sample(schema, &Row::new(headers, record), sources, record.position().map_or(0, csv::Position::line))
+}
+
+/// The samples of one row, or why there is none.
+fn sample(schema: Schema, row: &Row<'_>, sources: &Sources, line: u64) -> Result<Vec<Sample>, String> {
+    let gpu = row.text("gpu");
+    let device = sources.device(gpu).ok_or_else(|| format!("no sheet knows the GPU `{gpu}`"))?;
+    let found = kernels::operations(schema, row)?;
+    let mut samples = Vec::new();
+    for kernels::Found { operations, label, microseconds, cache_write } in found {
+        if !(microseconds.is_finite() && microseconds > 0.0) {
+            return Err("a time that is not positive".to_owned());
+        }
+        let source = sources.source(row.text("source"), schema.name());
+        samples.push(Sample {
+            operations,
+            device: std::sync::Arc::clone(&device),
+            gpu: gpu.to_owned(),
+            conditions: trompe_estimate::features::Conditions {
+                library: source.library,
+                clocks: source.clocks,
+                cache_write,
+            },
+            seconds: microseconds * 1e-6,
+            launch: source.launch_us * 1e-6,
+            learnable: microseconds >= source.shortest_us && !source.only_compared,
+            source: row.text("source").to_owned(),
+            split: row.text("split").to_owned(),
+            shape_in_train: match row.text("shape_in_train") {
+                "1" => Some(true),
+                "0" => Some(false),
+                _ => None,
+            },
+            label,
+            line,
+        });
+    }
+    Ok(samples)
+}

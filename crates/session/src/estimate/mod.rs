@@ -1,0 +1,167 @@
+//! `trompe estimate`: tables of features for trainers, model files, learning from a user's measurements, errors of
+//! predictions, one operation explained, tables of predictions.
+
+mod explain;
+mod fit;
+mod predict;
+mod tables;
+
+use std::path::{Path, PathBuf};
+
+use trompe_estimate::Stack;
+use trompe_measure::sources::Sources;
+use trompe_measure::{Sample, Samples, errors};
+
+use crate::SessionError;
+use crate::estimators::{self, EstimatorChoice};
+
+pub use trompe_estimate::features::Family;
+pub use trompe_measure::train::CONTRADICTION;
+
+pub use explain::{Explained, Operation, explain};
+pub use fit::{FitRequest, Fitted, fit};
+pub use predict::{Predicted, predict};
+pub use tables::{pack, write_tables};
+
+/// Tables of measurements.
+#[derive(Clone, Debug, Default)]
+pub struct Data {
+    /// CSV files, plain or gzip.
+    pub files: Vec<PathBuf>,
+    /// Device sheets of GPUs that the catalogue does not know.
+    pub sheets: Vec<PathBuf>,
+}
+
+/// Tables as they were read.
+#[derive(Debug)]
+pub struct Read {
+    /// What is known about sources and devices.
+    pub sources: Sources,
+    /// Files.
+    pub files: Vec<Samples>,
+}
+
+impl Data {
+    /// Reads the tables.
+    ///
+    /// # Errors
+    /// When a sheet or a table cannot be used.
+    pub fn read(&self) -> Result<Read, SessionError> {
+        let sources = sources(&self.sheets)?;
+        let files =
+            self.files.iter().map(|path| trompe_measure::read(path, &sources)).collect::<Result<_, _>>()?;
+        Ok(Read { sources, files })
+    }
+}
+
+impl Read {
+    /// All samples of all files, in order.
+    #[must_use]
+    pub fn samples(&self) -> Vec<Sample> {
+        self.files.iter().flat_map(|file| file.samples.iter().cloned()).collect()
+    }
+
+    /// Rows that were left out, one line per file and reason.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for file in &self.files {
+            for (reason, (count, line)) in &file.left.reasons {
+                let rows = if *count == 1 { "row" } else { "rows" };
+                lines.push(format!(
+                    "{}: {count} {rows} left out (first: line {line}): {reason}",
+                    file.path.display()
+                ));
+            }
+        }
+        lines
+    }
+}
+
+/// What is known about sources, with the devices of `sheets`.
+pub(crate) fn sources(sheets: &[PathBuf]) -> Result<Sources, SessionError> {
+    let mut sources = Sources::builtin();
+    for sheet in sheets {
+        let cluster = trompe_hardware::resolve(&sheet.display().to_string())?;
+        sources.add(cluster.device().clone());
+    }
+    Ok(sources)
+}
+
+/// Which rows are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Split {
+    /// Rows held out from training, and rows of tables that do not split.
+    Dev,
+    /// Training rows.
+    Train,
+    /// All rows.
+    All,
+}
+
+impl Split {
+    pub(crate) fn takes(self, sample: &Sample) -> bool {
+        match self {
+            Self::Dev => sample.split != "train",
+            Self::Train => sample.split == "train",
+            Self::All => true,
+        }
+    }
+}
+
+/// The estimator of `choice` with access to its parts.
+pub(crate) fn stack(choice: &EstimatorChoice) -> Result<Stack, SessionError> {
+    estimators::stack(choice)
+}
+
+/// Errors of the estimator that `choice` describes on the rows of `data`.
+///
+/// # Errors
+/// When a file cannot be used.
+pub fn evaluate(
+    data: &Data,
+    choice: &EstimatorChoice,
+    split: Split,
+) -> Result<(Read, Vec<errors::Group>), SessionError> {
+    let read = data.read()?;
+    let stack = stack(choice)?;
+    let all = read.samples();
+    let physics = trompe_estimate::Physics::new();
+    let rows: Vec<(&Sample, errors::Compared)> = all
+        .iter()
+        .filter(|sample| split.takes(sample))
+        .map(|sample| (sample, errors::compare(sample, &stack, &physics)))
+        .collect();
+    let groups = errors::groups(&rows, &all);
+    Ok((read, groups))
+}
+
+/// Reads a file whole.
+pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, SessionError> {
+    std::fs::read(path).map_err(|error| SessionError::reading(path, error))
+}
+
+/// Writes a file whole.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), SessionError> {
+    std::fs::write(path, bytes).map_err(|error| SessionError::writing(path, error))
+}
+
+/// Writes `bytes` to the file `path`.
+///
+/// # Errors
+/// When that is impossible.
+pub fn save(path: &Path, bytes: &[u8]) -> Result<(), SessionError> {
+    write(path, bytes)
+}
+
+/// The cards of a file's models, or of the built-in ones, as Markdown.
+///
+/// # Errors
+/// When the file cannot be used.
+pub fn card(path: Option<&Path>) -> Result<String, SessionError> {
+    let models = match path {
+        Some(path) => estimators::bundle(path)?.models,
+        None => trompe_estimate::Learned::builtin().models().iter().cloned().collect(),
+    };
+    Ok(models.iter().map(trompe_estimate::model::Model::markdown).collect::<Vec<_>>().join("\n"))
+}

@@ -1,0 +1,120 @@
+//! `trompe validate`: predictions against measurements, one table of errors per source, device and family.
+//!
+//! Kernels are compared row by row under the row's own conditions (clocks, library, launch cost inside); rows of the
+//! `train` split are used for nothing but the noise. Whole runs are another part, not in this file.
+
+mod collectives;
+mod page;
+mod plot;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use trompe_base::Rng;
+use trompe_estimate::Physics;
+use trompe_measure::{Sample, errors};
+
+use crate::SessionError;
+use crate::estimate::{Data, stack};
+use crate::estimators::EstimatorChoice;
+
+pub use page::page;
+pub use trompe_measure::errors::{Group, Worst};
+
+/// What to compare with what.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Tables of kernel measurements.
+    pub kernels: Vec<PathBuf>,
+    /// A table of collective measurements.
+    pub collectives: Option<PathBuf>,
+    /// Rows per file, chosen at random; all when absent.
+    pub limit: Option<usize>,
+    /// Seed of the choice.
+    pub seed: u64,
+    /// Sheets of devices that the catalogue does not know.
+    pub sheets: Vec<PathBuf>,
+    /// What predicts kernels.
+    pub estimators: EstimatorChoice,
+}
+
+/// Errors, and what was not compared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Validation {
+    /// Version of trompe.
+    pub trompe_version: String,
+    /// Kernels by group.
+    pub kernels: Vec<Group>,
+    /// Collectives by group.
+    pub collectives: Vec<Group>,
+    /// Rows that were not compared, and why.
+    pub left_out: Vec<String>,
+}
+
+/// Compares.
+///
+/// # Errors
+/// When a file cannot be used or no row of it can be compared.
+pub fn validate(request: &Request) -> Result<Validation, SessionError> {
+    let mut validation =
+        Validation { trompe_version: env!("CARGO_PKG_VERSION").to_owned(), ..Validation::default() };
+    if !request.kernels.is_empty() {
+        let data = Data { files: request.kernels.clone(), sheets: request.sheets.clone() };
+        let read = data.read()?;
+        validation.left_out = read.left_out();
+        let stack = stack(&request.estimators)?;
+        let physics = Physics::new();
+        let all = read.samples();
+        let mut rows: Vec<(&Sample, errors::Compared)> = Vec::new();
+        for file in &read.files {
+            let mut held: Vec<&Sample> =
+                file.samples.iter().filter(|sample| sample.split != "train").collect();
+            if held.is_empty() {
+                let trained = "all rows were trained on (split `train`)";
+                validation.left_out.push(format!("{}: {trained}", file.path.display()));
+            }
+            choose(&mut held, request.limit, request.seed);
+            rows.extend(held.into_iter().map(|sample| (sample, errors::compare(sample, &stack, &physics))));
+        }
+        validation.kernels = errors::groups(&rows, &all);
+    }
+    if let Some(path) = &request.collectives {
+        let (groups, mut left_out) = collectives::compare(path, request)?;
+        validation.collectives = groups;
+        validation.left_out.append(&mut left_out);
+    }
+    Ok(validation)
+}
+
+/// Keeps `limit` of `rows` at random, in their order.
+fn choose<T>(rows: &mut Vec<T>, limit: Option<usize>, seed: u64) {
+    let Some(limit) = limit.filter(|limit| *limit < rows.len()) else { return };
+    let mut random = Rng::new(seed);
+    let (mut wanted, mut left) = (limit, rows.len());
+    // Selection sampling (Knuth, volume 2, algorithm S).
+    rows.retain(|_| {
+        let take = random.below(left as u64) < wanted as u64;
+        left -= 1;
+        wanted -= usize::from(take);
+        take
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_has_the_asked_size_and_keeps_the_order() {
+        let check = |limit: Option<usize>, expect: usize| {
+            let mut rows: Vec<u32> = (0..100).collect();
+            choose(&mut rows, limit, 3);
+            assert_eq!(rows.len(), expect);
+            assert!(rows.is_sorted());
+        };
+        check(None, 100);
+        check(Some(17), 17);
+        check(Some(500), 100);
+        check(Some(0), 0);
+    }
+}
