@@ -124,6 +124,10 @@ def main():
     for name, flags in (("forked", []), ("plain", ["--no-prefork"])):
         cluster = f"dgx-h100:{nodes if name == 'forked' else 1}"
         results[name] = run(programs, cluster, ["--ranks", "all", *flags], launcher)
+    # Every rank run in full, and only those that differ: the same step.
+    mesh = [*launcher, "--tp", "2", "--pp", "2"]
+    for name, flags in (("32-in-full", ["--ranks", "all"]), ("32-folded", [])):
+        results[name] = run(programs, "dgx-h100:4", ["--host", "off", *flags], mesh)
     large = [*launcher, "--tp", "8", "--pp", "8"]
     results["tp8-pp8-dp256"] = run(programs, "dgx-h100:2048", [], large, watch=False)
     if arguments.json:

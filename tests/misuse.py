@@ -389,3 +389,63 @@ def world_that_does_not_divide(runner, folder):
         + _said(output, "IndexError", "Rank 2 of 3 ended with exit code 1")
         + _no_panic(output)
     )
+
+
+def _report(folder, name):
+    return json.loads((folder / name / "report.json").read_text())
+
+
+@scenario
+def forked_ranks_are_like_others(runner, folder):
+    """With and without one import for all ranks: the same kernels, sizes, memory and collectives."""
+    found, complaints = [], []
+    for name, flags in (("forked", []), ("own", ["--no-prefork"])):
+        out = ["--host", "off", "--ranks", "0,9", "--out", str(folder / name), "--"]
+        launcher = ["torchrun", "--nproc-per-node=8", "parallel.py", "fsdp2"]
+        code, output = runner.run(["run", "--cluster", "dgx-h100:2", *flags, *out, *launcher], folder)
+        complaints += _failed(code, 0) + _no_panic(output)
+        if code == 0:
+            report = _report(folder, name)
+            names = ("peak_allocated_bytes", "peak_reserved_bytes", "total_bytes")
+            memory = [report["memory"][name] for name in names]
+            found.append((report["kernels"], memory, report["step_time"], report["communication"]))
+    if len(found) == 2 and found[0] != found[1]:
+        complaints.append("the reports differ")
+    return complaints
+
+
+@scenario
+def tracebacks_of_forked_ranks(runner, folder):
+    """An exception in a forked rank looks as in any other process, and its rank is named."""
+    arguments = ["run", "--cluster", "dgx-h100", "--ranks", "0,1", "--out", str(folder / "out"), "--"]
+    code, output = runner.run([*arguments, "torchrun", "--nproc-per-node=2", "fails.py", "raise"], folder)
+    inside = ["trompe_hook in a traceback"] if "trompe_hook" in output or "runpy" in output else []
+    expected = (
+        'fails.py", line 27, in <module>',
+        "ValueError: the data is not what it was",
+        "ended with exit code 1",
+    )
+    return _failed(code, 1) + _said(" ".join(output.split()), *expected) + inside + _no_panic(output)
+
+
+@scenario
+def ranks_that_cannot_be_forked(runner, folder):
+    """A script whose import starts a thread runs as ever, with a note."""
+    package = folder / "site-packages" / "restless"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
+    )
+    script = folder / "job.py"
+    script.write_text(
+        "import os\nimport restless\nimport torch\ntorch.zeros(1).cuda()\nprint('rank', os.environ['RANK'])\n"
+    )
+    arguments = ["run", "--cluster", "dgx-h100", "--ranks", "0,1", "--out", str(folder / "out"), "--"]
+    code, output = runner.run(
+        [*arguments, "torchrun", "--nproc-per-node=2", str(script)],
+        folder,
+        env={"PYTHONPATH": str(package.parent)},
+    )
+    flat = " ".join(output.split())
+    said = _said(flat, "rank 0", "rank 1", "a process of its own", "has left a thread running")
+    return _failed(code, 0) + said + _no_panic(output)
