@@ -36,8 +36,9 @@ pub(crate) struct Interpreted {
     pub rows: Vec<usize>,
     /// Of collectives, by event, the place in the program.
     pub places: BTreeMap<usize, String>,
-    /// Slots of communicators: the process's ids in order of first use.
-    pub slots: Vec<u32>,
+    /// Slots of communicators: the process's ids in order of first use; with a peer, the pair of this process and the
+    /// member at that place of a communicator of all ranks.
+    pub slots: Vec<(u32, Option<u32>)>,
     /// Launches per kernel that no family claimed.
     pub unclaimed: BTreeMap<String, u64>,
     /// Launches of graphs that were never captured in this trace.
@@ -322,10 +323,17 @@ impl<'a> Interpreter<'_, 'a> {
     }
 
     fn collective(&mut self, call: &record::Collective) -> Collective {
-        let slot = self.out.slots.iter().position(|id| *id == call.communicator).unwrap_or_else(|| {
-            self.out.slots.push(call.communicator);
+        let communicator = self.walk.communicators.get(&call.communicator);
+        // Among all ranks a peer is told by its number, which is another for each rank that does the same. In a pair it
+        // is not.
+        let point = matches!(call.kind, CollectiveKind::Send | CollectiveKind::Recv);
+        let of_all = communicator.filter(|c| point && c.size > 2 && c.is_of_all() && c.rank != call.peer);
+        let key = (call.communicator, of_all.map(|_| call.peer));
+        let slot = self.out.slots.iter().position(|slot| *slot == key).unwrap_or_else(|| {
+            self.out.slots.push(key);
             self.out.slots.len() - 1
         });
+        let peer = of_all.map_or(call.peer, |own| u32::from(call.peer > own.rank));
         let ranks = self.walk.communicators.get(&call.communicator).map_or(1, |c| u64::from(c.size));
         let own = call.count * call.dtype.size();
         let bytes = match call.kind {
@@ -342,7 +350,7 @@ impl<'a> Interpreter<'_, 'a> {
             sequence: call.sequence,
             bytes: Bytes(bytes),
             dtype: call.dtype,
-            peer: call.peer,
+            peer,
             group: call.group,
         }
     }

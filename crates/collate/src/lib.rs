@@ -156,7 +156,14 @@ fn process<'a>(
         .filter(|(_, n)| *n > 0)
         .collect();
     calls.sort();
-    let slots = found.slots.iter().map(|id| walk.communicator(*id, trace.pid())).collect();
+    let slots = found
+        .slots
+        .iter()
+        .map(|(id, peer)| {
+            let communicator = walk.communicator(*id, trace.pid());
+            peer.map_or(communicator.clone(), |peer| communicator.pair(peer))
+        })
+        .collect();
     let template = RankTemplate {
         operations: found.operations.list,
         sites: found.sites.list,

@@ -159,8 +159,9 @@ fn fill_absent(world: u32, present: &BTreeMap<u32, usize>, folded: &mut Folded) 
             continue;
         }
         let row = present[&likeness.example(Rank(rank)).0];
+        let example = likeness.example(Rank(rank));
         let mut instance = RankInstance { emulated: false, ..ran[row].clone() };
-        match moved.place(Rank(rank), &ran[row], folded) {
+        match moved.place((Rank(rank), example), &ran[row], folded) {
             Some(communicators) => instance.communicators = communicators,
             None => unplaced += 1,
         }
@@ -254,16 +255,31 @@ impl Moved {
         found
     }
 
+    /// Whether the groups of this shape are a division of the ranks.
+    fn tiles(&self, row: usize) -> bool {
+        let pattern = self.patterns.get(&row).and_then(Option::as_ref);
+        pattern.is_some_and(|pattern| pattern.containing(Rank(pattern.first())).is_some())
+    }
+
     /// The communicators of an absent rank that does what `example` does.
-    fn place(&mut self, rank: Rank, example: &RankInstance, folded: &mut Folded) -> Option<Vec<usize>> {
+    fn place(
+        &mut self,
+        (rank, like): (Rank, Rank),
+        example: &RankInstance,
+        folded: &mut Folded,
+    ) -> Option<Vec<usize>> {
         let mut seen: BTreeMap<Vec<Rank>, usize> = BTreeMap::new();
         let mut found = Vec::with_capacity(example.communicators.len());
         for row in &example.communicators {
             let known = &folded.communicators[*row].members;
-            let members = if known.binary_search(&rank).is_ok() {
-                known.clone()
-            } else {
-                self.patterns.get(row)?.as_ref()?.containing(rank)?.members()
+            let members = match known.as_slice() {
+                // Two that send to each other: others of their stages send as far. A pair inside a tile may be an axis.
+                [first, second] if known.contains(&like) && !self.tiles(*row) => {
+                    let shifted = |member: &Rank| (member.0 + rank.0).checked_sub(like.0).map(Rank);
+                    vec![shifted(first)?, shifted(second)?]
+                }
+                _ if known.binary_search(&rank).is_ok() => known.clone(),
+                _ => self.patterns.get(row)?.as_ref()?.containing(rank)?.members(),
             };
             let nth = seen.entry(members.clone()).or_default();
             let next = folded.communicators.len();

@@ -77,6 +77,24 @@ pub(crate) struct RawCommunicator {
     pub members: Vec<u32>,
 }
 
+impl RawCommunicator {
+    /// Whether the place of a member is its global rank: all ranks in order, or members that are not told.
+    pub(crate) fn is_of_all(&self) -> bool {
+        let last = self.members.len().wrapping_sub(1) as u32;
+        self.members.is_empty() || self.members.first() == Some(&0) && self.members.last() == Some(&last)
+    }
+
+    /// This process and the member at `peer` of a communicator of all ranks.
+    pub(crate) fn pair(&self, peer: u32) -> Self {
+        use std::hash::Hasher as _;
+        let members = vec![self.rank.min(peer), self.rank.max(peer)];
+        let mut hasher = siphasher::sip::SipHasher13::new();
+        hasher.write_u64(self.identity);
+        members.iter().for_each(|rank| hasher.write_u32(*rank));
+        Self { identity: hasher.finish(), size: 2, rank: u32::from(self.rank > peer), members }
+    }
+}
+
 /// What one pass finds.
 #[derive(Debug, Default)]
 pub(crate) struct Walk<'a> {

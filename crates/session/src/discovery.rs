@@ -155,11 +155,13 @@ impl<O: Others> Scout<O> {
     fn compare(&mut self, rank: Rank, steps: usize) -> bool {
         let mesh_groups: Vec<Vec<u32>> = self.groups().into_iter().map(|group| group.members).collect();
         let mesh = Mesh::of(self.size, mesh_groups.iter().map(Vec::as_slice));
-        let stages: Vec<Vec<u32>> =
-            self.groups().into_iter().filter(plan::Group::is_pipeline).map(|group| group.members).collect();
-        let stages = Mesh::of(self.size, stages.iter().map(Vec::as_slice));
+        // Stages differ, so a check is compared with its own stage.
+        let pairs: Vec<(u32, u32)> = self.sequences.values().flat_map(Sequence::pairs).collect();
+        let splits = |axis: &trompe_base::RankPattern| {
+            pairs.iter().any(|(own, other)| axis.place(Rank(*own)) != axis.place(Rank(*other)))
+        };
         let weights: Vec<u64> =
-            mesh.axes().iter().map(|axis| if stages.axes().contains(axis) { 1 << 16 } else { 1 }).collect();
+            mesh.axes().iter().map(|axis| if splits(axis) { 1 << 16 } else { 1 }).collect();
         let anchors: Vec<Rank> = self.anchors.iter().copied().collect();
         let Some(like) = mesh.most_like(rank, &anchors, &weights) else { return false };
         let (Some(own), Some(other)) = (self.sequences.get(&rank), self.sequences.get(&like)) else {
@@ -185,7 +187,8 @@ impl<O: Others> Scout<O> {
 
     /// The ranks that must run, when they are known and others than those that run.
     fn missing(&self) -> Option<Vec<Rank>> {
-        let mut must = plan::must_run(self.size, &self.groups(), &self.anchors);
+        let pairs: BTreeSet<(u32, u32)> = self.sequences.values().flat_map(Sequence::pairs).collect();
+        let mut must = plan::must_run(self.size, &self.groups(), &pairs, &self.anchors);
         let ends = plan::ends(self.size, &self.groups());
         let runs = |rank: &Rank| self.anchors.contains(rank) || self.checks.contains(rank);
         if must.iter().all(runs) && ends.iter().all(runs) {

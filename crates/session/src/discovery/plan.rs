@@ -23,9 +23,34 @@ impl Group {
     }
 }
 
-/// The ranks that must run to their ends: `anchors`, and the other members of their pipelines.
-pub(super) fn must_run(size: u32, groups: &[Group], anchors: &BTreeSet<Rank>) -> Vec<Rank> {
+/// The ranks that must run to their ends: `anchors`, and the other members of their pipelines. Where the ranks of a pair
+/// `(own, other)` send to each other in a group too large to be one, the pipeline is the smallest group that holds both,
+/// or else the ranks at that distance from each other.
+pub(super) fn must_run(
+    size: u32,
+    groups: &[Group],
+    pairs: &BTreeSet<(u32, u32)>,
+    anchors: &BTreeSet<Rank>,
+) -> Vec<Rank> {
     let mut must = anchors.clone();
+    for (own, other) in pairs.iter().filter(|(own, _)| anchors.contains(&Rank(*own))) {
+        let both = |group: &&Group| group.members.contains(own) && group.members.contains(other);
+        // A pair's own communicator says nothing about the others, nor does that of all ranks.
+        let told = |group: &&Group| (3..MOST.min(size as usize)).contains(&group.members.len());
+        let group = groups.iter().filter(both).filter(told).min_by_key(|group| group.members.len());
+        let distance = own.abs_diff(*other).max(1);
+        let pipeline: Vec<u32> = match group {
+            Some(group) => group.members.clone(),
+            None if size.is_multiple_of(distance) && (size / distance) as usize <= MOST => {
+                (own % distance..size).step_by(distance as usize).collect()
+            }
+            None => vec![*other],
+        };
+        let more: BTreeSet<Rank> = pipeline.into_iter().filter(|rank| *rank < size).map(Rank).collect();
+        if must.union(&more).count() <= MOST {
+            must.extend(more);
+        }
+    }
     for group in groups.iter().filter(|group| group.is_pipeline()) {
         let anchored = group.members.iter().any(|member| anchors.contains(&Rank(*member)));
         if anchored && must.len() + group.members.len() <= MOST {
@@ -77,7 +102,7 @@ mod tests {
     fn check(size: u32, groups: &[Group], must: &[u32], at_ends: &[u32]) {
         let anchors = [Rank(0), Rank(size - 1)].into();
         let plain = |ranks: Vec<Rank>| ranks.into_iter().map(|rank| rank.0).collect::<Vec<_>>();
-        assert_eq!(plain(must_run(size, groups, &anchors)), must);
+        assert_eq!(plain(must_run(size, groups, &BTreeSet::new(), &anchors)), must);
         assert_eq!(plain(ends(size, groups).into_iter().collect()), at_ends);
     }
 
@@ -103,6 +128,18 @@ mod tests {
         check(32, &groups, &[0, 7, 8, 15, 16, 23, 24, 31], &[0, 7, 24, 31]);
         // Everybody sends to everybody: no stages.
         check(32, &[group(0..8, &[1, 2, 3, 4, 5, 6, 7])], &[0, 31], &[0, 7, 24, 31]);
+    }
+
+    #[test]
+    fn pairs_in_a_group_of_all_ranks_show_the_pipeline() {
+        let anchors = [Rank(0), Rank(31)].into();
+        let check = |groups: &[Group], expect: &[u32]| {
+            let pairs = [(0, 8), (31, 23)].into();
+            let found: Vec<u32> = must_run(32, groups, &pairs, &anchors).iter().map(|rank| rank.0).collect();
+            assert_eq!(found, expect);
+        };
+        check(&[group([0, 8], &[1]), group(0..32, &[8])], &[0, 7, 8, 15, 16, 23, 24, 31]);
+        check(&[group([0, 8, 16], &[])], &[0, 7, 8, 15, 16, 23, 31]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::plan::Group;
 #[derive(Debug)]
 pub(super) struct Sequence {
     pub(super) path: PathBuf,
+    own: u32,
     tail: Tail,
     threads: BTreeMap<u32, Thread>,
     /// Kernels by id: a hash of the name.
@@ -49,6 +50,13 @@ struct Communicator {
     /// Hash of its shape.
     shape: u64,
     peers: BTreeSet<u32>,
+}
+
+impl Communicator {
+    /// The global rank at a place; a communicator whose members are not told is of all ranks.
+    fn rank_at(&self, place: u32) -> u32 {
+        self.members.get(place as usize).copied().unwrap_or(place)
+    }
 }
 
 /// What a file turned out to be.
@@ -92,6 +100,7 @@ impl Sequence {
         let Some(rank) = rank else { return Opened::NoRank };
         let mut sequence = Self {
             path: path.to_owned(),
+            own: rank,
             tail,
             threads: BTreeMap::new(),
             kernels: BTreeMap::new(),
@@ -122,6 +131,18 @@ impl Sequence {
         told.map(|communicator| Group {
             members: communicator.members.clone(),
             peers: communicator.peers.clone(),
+        })
+    }
+
+    /// Ranks to which this one sends, or from which it receives, what is theirs alone: `(own, other)`.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let pipelines = self.communicators.values().filter(|communicator| {
+            let members = communicator.members.clone();
+            let group = Group { members, peers: communicator.peers.clone() };
+            group.is_pipeline() || communicator.members.is_empty() && !communicator.peers.is_empty()
+        });
+        pipelines.flat_map(|communicator| {
+            communicator.peers.iter().map(|place| (self.own, communicator.rank_at(*place)))
         })
     }
 
@@ -211,14 +232,18 @@ impl Sequence {
 
     fn collective(&mut self, call: &Collective) -> u64 {
         let point = matches!(call.kind, CollectiveKind::Send | CollectiveKind::Recv);
-        let communicator = self.communicators.get_mut(&call.communicator);
-        let shape = communicator.map_or(0, |communicator| {
-            if point {
-                communicator.peers.insert(call.peer);
-            }
-            communicator.shape
-        });
-        hash(&(call.kind, shape, call.count, call.dtype, call.operator, call.peer))
+        let Some(communicator) = self.communicators.get_mut(&call.communicator) else {
+            return hash(&(call.kind, call.count, call.dtype, call.operator, call.peer));
+        };
+        let shape = communicator.shape;
+        // Ranks of one stage send equally far.
+        let peer = if point {
+            communicator.peers.insert(call.peer);
+            i64::from(communicator.rank_at(call.peer)) - i64::from(self.own)
+        } else {
+            i64::from(call.peer)
+        };
+        hash(&(call.kind, shape, call.count, call.dtype, call.operator, peer))
     }
 }
 
