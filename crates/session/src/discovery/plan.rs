@@ -51,7 +51,7 @@ pub(super) fn must_run(
             must.extend(more);
         }
     }
-    for group in groups.iter().filter(|group| group.is_pipeline()) {
+    for group in groups.iter().filter(|group| group.is_pipeline() && group.members.len() < size as usize) {
         let anchored = group.members.iter().any(|member| anchors.contains(&Rank(*member)));
         if anchored && must.len() + group.members.len() <= MOST {
             must.extend(group.members.iter().filter(|member| **member < size).copied().map(Rank));
