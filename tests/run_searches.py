@@ -213,7 +213,7 @@ with Study(r"{folder}/space.toml", **options) as study:
     else:
         raise AssertionError
     point = study.ask()
-    study.tell(point["number"], 1e-9)
+    study.tell(point["number"], 1e-9, memory_bytes=1)
     assert study.best["number"] == point["number"] and len(study.report["trials"]) >= 3
 """
     environment = {**searches.environment, "PYTHONPATH": str(HERE.parent / "python")}

@@ -13,10 +13,17 @@ import subprocess
 import sys
 import threading
 
-import ray
-from ray.exceptions import RayError
+# Ray writes to standard output whenever it likes; answers have a stream of their own.
+ANSWERS = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+
+import ray  # noqa: E402
+from ray.exceptions import RayError  # noqa: E402
 
 SETTING = json.loads(sys.argv[1])
+# Nodes were started with environments of their own; what finds programs and packages is the driver's.
+NAMES = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "TROMPE_LIB", "XDG_CACHE_HOME")
+SETTING["environment"] = {name: os.environ[name] for name in NAMES if name in os.environ}
 
 
 @ray.remote(num_cpus=1, max_retries=5, scheduling_strategy="SPREAD")
@@ -39,7 +46,7 @@ def trial(setting, line):
             stdout=subprocess.PIPE,
             stderr=output,
             cwd=setting["directory"],
-            env={**os.environ, **variables},
+            env={**os.environ, **setting["environment"], **variables},
             text=True,
         )
     if not done.stdout.strip():
@@ -52,7 +59,7 @@ def main():
 
     def say(message):
         with said:
-            print(json.dumps(message), flush=True)
+            print(json.dumps(message), file=ANSWERS, flush=True)
 
     ray.init(address=SETTING["address"], log_to_driver=False, logging_level="error")
     say({"ready": None})
