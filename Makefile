@@ -7,7 +7,7 @@
 #   make build   the `trompe` program and the libraries it preloads (release)
 #   make venv    .venv with the pinned PyTorch (no NVIDIA package)
 #   make jobs    the job tests only: real PyTorch scripts under `trompe run`
-#   make searches  the search tests only
+#   make searches  searches over real PyTorch scripts (a minute or two; not part of `make test`)
 #   make ray-test  a search on a local Ray cluster of two nodes, one of which is killed
 #   make npu     the NPU kernels only: `trompe npu` against PyTorch on the CPU
 #   make frameworks  other frameworks and PyTorch versions (large downloads), writes docs/coverage.md
