@@ -52,7 +52,9 @@ def _summary(files, by_case):
 
 def _values(entries, key):
     """The values of a field over runs, in order and once each."""
-    return ", ".join(dict.fromkeys(str(entry[key]) for entry in entries if entry.get(key))) or "-"
+    values = (str(entry[key]) for entry in entries if entry.get(key))
+    # PyTorch's version names the CUDA, which has a column of its own.
+    return ", ".join(dict.fromkeys(value.split("+")[0] for value in values)) or "-"
 
 
 def _framework(file, by_case):
