@@ -1,13 +1,14 @@
 """Train the learned models that are part of trompe.
 
-Input: tables of features as `trompe estimate features` writes them (one per family). Output: one JSON file per model,
-which `trompe estimate pack` turns into the compact file that trompe reads. Features are computed by trompe alone, in
-training and in use; this program only fits trees to them.
+Input: tables of features as `trompe estimate features` writes them (one per family). Output: one JSON
+file per model, which `trompe estimate pack` turns into the compact file that trompe reads. Features are
+computed by trompe alone, in training and in use; this program only fits trees to them.
 
-Rules. Only rows of the `train` split are used. The target is ln(time / physics). Rows weigh one over the root of how
-many there are of their source, label and device, so that sources and kinds of shapes balance. What is chosen (random
-forest or gradient boosting) is chosen by cross-validation over groups (products with one weight, one set of heads, …)
-within the train rows. Intervals are quantiles of the errors of left-out groups and of left-out devices.
+Rules. Only rows of the `train` split are used. The target is ln(time / physics). Rows weigh one over the
+root of how many there are of their source, label and device, so that sources and kinds of shapes
+balance. What is chosen (random forest or gradient boosting) is chosen by cross-validation over groups
+(products with one weight, one set of heads, …) within the train rows. Intervals are quantiles of the
+errors of left-out groups and of left-out devices.
 """
 
 import argparse
@@ -116,7 +117,7 @@ def left_out_devices(rows, names, settings, rounds, most):
 
 
 def quantiles(rows, residual):
-    """10 and 90 % quantiles of the residual by doublings of the physics time; sparse ones take their neighbours'."""
+    """10 and 90 % quantiles of the residual by doublings of the physics time; sparse ones take their neighbours'."""  # noqa: E501
     known = ~numpy.isnan(residual)
     size = numpy.floor(numpy.log2(numpy.maximum(rows["physics_seconds"].to_numpy() * 1e6, 1.0)))
     size = numpy.minimum(size, BUCKETS - 1)
@@ -188,7 +189,9 @@ def train(name, tables, licences, most, date):
     for kind, (settings, rounds) in candidates.items():
         residual = out_of_fold(sample, names, settings, min(rounds, 150), folds=3)
         scores[kind] = float(numpy.average(error(residual), weights=weights(sample)))
-        print(f"{name}: {kind}: {scores[kind]:.4f} on groups left out ({len(sample)} rows, {time.time() - begin:.0f} s)")
+        print(
+            f"{name}: {kind}: {scores[kind]:.4f} on groups left out ({len(sample)} rows, {time.time() - begin:.0f} s)"  # noqa: E501
+        )
     kind = min(scores, key=scores.get)
     settings, rounds = candidates[kind]
     shapes = out_of_fold(rows, names, settings, rounds)
@@ -196,19 +199,27 @@ def train(name, tables, licences, most, date):
     seen = ~numpy.isnan(devices)
     carried = float(error(devices[seen]).mean()) if seen.any() else math.inf
     physics = float(error(rows["target"].to_numpy()[seen]).mean()) if seen.any() else 0.0
-    # Where physics alone does better on devices that were left out, the model is not carried over to others. Physics
-    # has an advantage there that it will not have on a really new device: its constants were fitted on these rows.
+    # Where physics alone does better on devices that were left out, the model is not carried over to others. Physics  # noqa: E501
+    # has an advantage there that it will not have on a really new device: its constants were fitted on these rows.  # noqa: E501
     carry = carried < physics + 0.02
-    print(f"{name}: devices left out {carried:.4f}, physics there {physics:.4f}: {'carried' if carry else 'not carried'}")
+    print(
+        f"{name}: devices left out {carried:.4f}, physics there {physics:.4f}: {'carried' if carry else 'not carried'}"  # noqa: E501
+    )
     model = fit(rows, names, settings, rounds)
     print(f"{name}: {len(rows)} rows, {kind}, {time.time() - begin:.0f} s")
     lines = errors(rows, shapes, "groups of shapes left out") + errors(rows, devices, "this device left out")
     for line in lines:
-        print(f"  {line['what']:26} {line['device']:16} {line['rows']:7} mean {line['mean']:.3f} median {line['median']:.3f}")
+        print(
+            f"  {line['what']:26} {line['device']:16} {line['rows']:7} mean {line['mean']:.3f} median {line['median']:.3f}"  # noqa: E501
+        )
     counts = rows.groupby(["origin", "gpu"]).size().reset_index(name="count")
-    notes = [f"chosen between {', '.join(f'{k} {v:.4f}' for k, v in scores.items())} (weighted mean error, groups left out)"]
+    notes = [
+        f"chosen between {', '.join(f'{k} {v:.4f}' for k, v in scores.items())} (weighted mean error, groups left out)"  # noqa: E501
+    ]
     if not carry:
-        notes.append(f"not carried over to other devices: {carried:.3f} on devices left out, physics alone {physics:.3f}")
+        notes.append(
+            f"not carried over to other devices: {carried:.3f} on devices left out, physics alone {physics:.3f}"  # noqa: E501
+        )
     used = sorted(set(rows["origin"]))
     combined = {"gradient boosting": "sum", "random forest": "mean"}[kind]
     return {
@@ -223,7 +234,10 @@ def train(name, tables, licences, most, date):
             "name": name,
             "date": date,
             "trainer": f"LightGBM {lightgbm.__version__}, {kind}, {rounds} rounds, {json.dumps(settings)}",
-            "rows": [[r.origin, r.gpu, int(r.count_)] for r in counts.rename(columns={"count": "count_"}).itertuples()],
+            "rows": [
+                [r.origin, r.gpu, int(r.count_)]
+                for r in counts.rename(columns={"count": "count_"}).itertuples()
+            ],
             "licences": [licences[origin] for origin in used if origin in licences],
             "errors": lines,
             "notes": notes,
@@ -232,12 +246,18 @@ def train(name, tables, licences, most, date):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("tables", type=pathlib.Path, help="folder with FAMILY.csv and licences.json")
     parser.add_argument("out", type=pathlib.Path, help="folder for MODEL.json")
     parser.add_argument("models", nargs="*", choices=[*MODELS, []], help="only these models")
-    parser.add_argument("--most", type=int, default=60_000, help="rows for choosing and for leaving devices out")
-    parser.add_argument("--date", default=datetime.date.today().isoformat(), help="the date for the model card")
+    parser.add_argument(
+        "--most", type=int, default=60_000, help="rows for choosing and for leaving devices out"
+    )
+    parser.add_argument(
+        "--date", default=datetime.date.today().isoformat(), help="the date for the model card"
+    )
     arguments = parser.parse_args()
     licences = json.loads((arguments.tables / "licences.json").read_text())
     arguments.out.mkdir(parents=True, exist_ok=True)

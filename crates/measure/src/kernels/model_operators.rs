@@ -27,7 +27,7 @@ pub(super) fn operations(row: &Row<'_>) -> Result<Vec<Found>, String> {
         other => return Err(format!("`{other}` is no matrix product with a weight")),
     };
     let hidden = (weight / squares).sqrt().round() as u64;
-    if hidden == 0 || hidden % 64 != 0 || hidden % tensor_parallel != 0 {
+    if hidden == 0 || !hidden.is_multiple_of(64) || !hidden.is_multiple_of(tensor_parallel) {
         return Err("an operator whose shapes are not stated".to_owned());
     }
     let wide = hidden * squares as u64 / tensor_parallel;

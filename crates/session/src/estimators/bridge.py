@@ -1,8 +1,9 @@
 """Let trompe ask a Python function for times: one JSON request per line in, one JSON answer per line out.
 
-The function is named by the first argument, `file.py:name` or `module:name`. It is called with a list of operations
-(dictionaries) and the device (a dictionary) and returns a list with, for each operation, seconds, a dictionary with
-`seconds` and perhaps `low`, `high` and `note`, or None for operations that it leaves to trompe.
+The function is named by the first argument, `file.py:name` or `module:name`. It is called with a list of
+operations (dictionaries) and the device (a dictionary) and returns a list with, for each operation,
+seconds, a dictionary with `seconds` and perhaps `low`, `high` and `note`, or None for operations that it
+leaves to trompe.
 """
 
 import contextlib
