@@ -40,6 +40,7 @@ def check(job, folder, code, output):
     if "timeline.json" not in missing:
         events = json.loads((folder / "timeline.json").read_text())["traceEvents"]
         require(not job["steps"] or len(events) > 10, f"{len(events)} events in the timeline")
+        _check_order(job, events, require)
     return complaints
 
 
@@ -87,3 +88,21 @@ def _check_coverage(job, coverage, require):
     share = coverage["kernels_with_shapes_share"]
     if job["steps"] and share is not None:
         require(share > job["shapes"], f"only {share:.0%} of the kernels have an operator with shapes")
+
+
+def _check_order(job, events, require):
+    """Work of the second category waits for all work of the first that began before it on its rank."""
+    if not job["after"]:
+        return
+    first, second = job["after"]
+    spans = [event for event in events if event["ph"] == "X"]
+    earlier = [event for event in spans if event.get("cat") == first]
+    later = [event for event in spans if event.get("cat") == second]
+    require(earlier and later, f"no {first} or no {second} in the timeline")
+    for event in later:
+        for other in earlier:
+            overlaps = other["ts"] < event["ts"] < other["ts"] + other["dur"] - 0.001
+            require(
+                not (other["pid"] == event["pid"] and overlaps),
+                f"{event['name']} at {event['ts']} does not wait for {other['name']}",
+            )

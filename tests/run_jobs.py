@@ -45,6 +45,7 @@ DEFAULTS = {
     "timeout": 180,
     "launcher": ["python"],
     "ranks": "",
+    "after": [],
     "world": 1,
     "ran": 1,
 }

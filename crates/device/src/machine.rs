@@ -9,6 +9,7 @@ use crate::graph::Graphs;
 use crate::kernel::Kernels;
 use crate::memory::{Backing, Memory, MemoryError};
 use crate::pool::Pools;
+use crate::progress::Progress;
 use crate::stream::{Events, Streams};
 use crate::visible::visible_devices;
 
@@ -25,6 +26,8 @@ pub struct Machine<B> {
     pub streams: Streams,
     /// Events.
     pub events: Events,
+    /// How far streams have come.
+    pub progress: Progress,
     /// Captures and graphs.
     pub graphs: Graphs,
     /// Kernels and modules.
@@ -47,6 +50,7 @@ impl<B: Backing> Machine<B> {
             visible,
             streams: Streams::default(),
             events: Events::default(),
+            progress: Progress::default(),
             graphs: Graphs::default(),
             kernels: Kernels::default(),
             pools: Pools::default(),

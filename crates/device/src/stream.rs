@@ -1,11 +1,12 @@
 //! Streams and events of one process.
 //!
-//! Work is complete at once, so nothing is ever pending; what is kept is what a program can ask about, and the ids by
-//! which records name streams and events.
+//! What is kept is what a program can ask about, and the ids by which records name streams and events. How far their
+//! work has come is [`crate::progress`]'s.
 
 use trompe_base::{DeviceIndex, EventId, StreamId};
 
 use crate::handle::{HandleTable, Kind, NotLive};
+use crate::progress::Position;
 
 /// Handle values with a meaning of their own (`cudaStreamLegacy`, `cudaStreamPerThread`).
 pub const LEGACY: u64 = 1;
@@ -55,6 +56,8 @@ pub struct Event {
     pub timing_disabled: bool,
     /// The device that was current.
     pub device: DeviceIndex,
+    /// Where it was last recorded: the stream, and what was before it there.
+    pub place: Option<(StreamId, Position)>,
     /// Capture that it was last recorded in, with the nodes that it stands for.
     pub captured: Option<(u32, Vec<u64>)>,
 }
@@ -128,7 +131,8 @@ impl Events {
     pub fn create(&mut self, device: DeviceIndex, timing_disabled: bool) -> u64 {
         let id = EventId(self.next);
         self.next += 1;
-        let event = Event { id, recordings: 0, recorded_ns: 0, timing_disabled, device, captured: None };
+        let event =
+            Event { id, recordings: 0, recorded_ns: 0, timing_disabled, device, place: None, captured: None };
         self.table.insert(event).0
     }
 

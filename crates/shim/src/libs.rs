@@ -103,8 +103,9 @@ pub(crate) fn hold() -> Option<MutexGuard<'static, Libraries>> {
 pub(crate) fn enqueue(call: &mut Call<'_>, stream: u64) -> Result<(StreamId, bool), LibraryFailure> {
     let mut machine = call.machine();
     let stream = call.stream(&machine, stream)?;
-    if let Some(capture) = stream.capture {
-        machine.graphs.enqueue(capture, stream.id, NodeKind::Kernel, None);
+    match stream.capture {
+        Some(capture) => machine.graphs.enqueue(capture, stream.id, NodeKind::Kernel, None),
+        None => machine.progress.enqueue(stream.id, stream.device, 0),
     }
     Ok((stream.id, stream.capture.is_some()))
 }

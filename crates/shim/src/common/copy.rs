@@ -63,8 +63,19 @@ pub(crate) fn transfer(call: &mut Call<'_>, request: Transfer) -> Outcome {
     let pageable = copy.from == Place::Pageable || copy.to == Place::Pageable;
     let device_only = matches!(copy.from, Place::Device) && matches!(copy.to, Place::Device);
     let blocking = (synchronous && !device_only) || (pageable && !staged);
+    after(&mut machine, stream, blocking);
     call.record(&Record::Copy { api: call.api.0, stream: stream.id, copy, blocking });
     Ok(())
+}
+
+/// Notes a copy in its stream's progress; the host has waited for a blocking one.
+fn after(machine: &mut HostMachine, stream: StreamRef, blocking: bool) {
+    if stream.capture.is_none() {
+        machine.progress.enqueue(stream.id, stream.device, 0);
+        if blocking {
+            machine.progress.finish_stream(stream.id);
+        }
+    }
 }
 
 /// Where an address lies, seen from a stream's device.
@@ -158,11 +169,8 @@ pub(crate) fn transfer_2d(call: &mut Call<'_>, request: Transfer2D) -> Outcome {
         None => {}
     }
     let pageable = copy.from == Place::Pageable || copy.to == Place::Pageable;
-    call.record(&Record::Copy {
-        api: call.api.0,
-        stream: stream.id,
-        copy,
-        blocking: synchronous || pageable,
-    });
+    let blocking = synchronous || pageable;
+    after(&mut machine, stream, blocking);
+    call.record(&Record::Copy { api: call.api.0, stream: stream.id, copy, blocking });
     Ok(())
 }

@@ -128,6 +128,7 @@ pub(crate) fn synchronize(call: &mut Call<'_>) -> Outcome {
         return Err(RuntimeError::STREAM_CAPTURE_UNSUPPORTED.into());
     }
     call.record(&Record::DeviceSynchronize { api: call.api.0, device });
+    call.machine().progress.finish_device(device);
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use trompe_cuda_abi::pointer::Out;
 use trompe_cuda_abi::runtime::{Address, RuntimeError};
 use trompe_device::graph::NodeKind;
+use trompe_device::stream::Event;
 use trompe_trace::record::Record;
 
 use super::Outcome;
@@ -70,6 +71,7 @@ pub(crate) fn record_with_flags(
         Some(capture) => machine.graphs.enqueue(capture, stream.id, NodeKind::RecordEvent, None),
         None => {
             event.captured = None;
+            event.place = Some((stream.id, machine.progress.position(stream.id)));
             event.recorded_ns = clock::monotonic_ns();
         }
     }
@@ -79,17 +81,26 @@ pub(crate) fn record_with_flags(
     Ok(())
 }
 
-/// `cudaEventQuery`, `cuEventQuery`: all work is over at once.
+/// `cudaEventQuery`, `cuEventQuery`.
 pub(crate) fn query(call: &mut Call<'_>, handle: Address) -> Outcome {
     let (event, version) = outside_capture(call, handle)?;
     call.record(&Record::EventQuery { api: call.api.0, event, version });
-    Ok(())
+    let mut machine = call.machine();
+    let machine: &mut HostMachine = &mut machine;
+    let over =
+        machine.events.get(handle)?.place.is_none_or(|(stream, at)| machine.progress.ask(stream, at.work));
+    if over { Ok(()) } else { Err(RuntimeError::NOT_READY.into()) }
 }
 
 /// `cudaEventSynchronize`, `cuEventSynchronize`.
 pub(crate) fn synchronize(call: &mut Call<'_>, handle: Address) -> Outcome {
     let (event, version) = outside_capture(call, handle)?;
     call.record(&Record::EventSynchronize { api: call.api.0, event, version });
+    let mut machine = call.machine();
+    let machine: &mut HostMachine = &mut machine;
+    if let Some((stream, at)) = machine.events.get(handle)?.place {
+        machine.progress.finish(stream, at.work);
+    }
     Ok(())
 }
 
@@ -106,7 +117,8 @@ fn outside_capture(call: &Call<'_>, handle: Address) -> Result<(trompe_base::Eve
     Ok((event.id, event.recordings.checked_sub(1).unwrap_or(NEVER)))
 }
 
-/// `cudaEventElapsedTime`, `cuEventElapsedTime`: the host time between the two recordings, never zero.
+/// `cudaEventElapsedTime`, `cuEventElapsedTime`: what the work between the two recordings is thought to take; the host
+/// time between them when there is none, or they are on different streams. Never zero.
 pub(crate) fn elapsed_time(
     call: &mut Call<'_>,
     milliseconds: Out<f32>,
@@ -120,7 +132,18 @@ pub(crate) fn elapsed_time(
     if [start, end].iter().any(|event| event.recordings == 0 || event.timing_disabled) {
         return Err(RuntimeError::INVALID_RESOURCE_HANDLE.into());
     }
-    let elapsed = (end.recorded_ns as f64 - start.recorded_ns as f64) / 1e6;
+    let over =
+        |event: &Event| event.place.is_none_or(|(stream, at)| machine.progress.is_over(stream, at.work));
+    if !over(start) || !over(end) {
+        return Err(RuntimeError::NOT_READY.into());
+    }
+    let busy = match (start.place, end.place) {
+        (Some((one, from)), Some((other, to))) if one == other && to.busy_ns > from.busy_ns => {
+            Some((to.busy_ns - from.busy_ns) as f64)
+        }
+        _ => None,
+    };
+    let elapsed = busy.unwrap_or(end.recorded_ns as f64 - start.recorded_ns as f64) / 1e6;
     let elapsed = elapsed as f32;
     milliseconds.write(if elapsed.abs() < RESOLUTION { RESOLUTION } else { elapsed })?;
     call.arguments = [u64::from(start.id.0), u64::from(end.id.0), 0, 0];
@@ -165,7 +188,11 @@ pub(crate) fn stream_wait(
             }
             return Err(RuntimeError::STREAM_CAPTURE_ISOLATION.into());
         }
-        (None, _) => {}
+        (None, _) => {
+            if let Some((other, at)) = event.place {
+                machine.progress.wait((stream.id, stream.device), other, at.work);
+            }
+        }
     }
     let version = event.recordings.checked_sub(1).unwrap_or(NEVER);
     let record = Record::StreamWaitEvent { api: call.api.0, stream: stream.id, event: event.id, version };

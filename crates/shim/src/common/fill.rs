@@ -48,7 +48,10 @@ pub(crate) fn fill(call: &mut Call<'_>, request: Fill) -> Outcome {
             let effect = Effect::Fill { to, pattern, count };
             machine.graphs.enqueue(capture, stream.id, NodeKind::Set, Some(effect));
         }
-        None => perform(&mut machine, to, &pattern, count),
+        None => {
+            machine.progress.enqueue(stream.id, stream.device, 0);
+            perform(&mut machine, to, &pattern, count);
+        }
     }
     call.record(&Record::Set { api: call.api.0, stream: stream.id, bytes, value });
     Ok(())

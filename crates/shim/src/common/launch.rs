@@ -75,6 +75,9 @@ pub(crate) fn launch(call: &mut Call<'_>, request: Launch) -> Outcome {
         }
     }
     call.thread.scratch.replace(values);
+    if stream.capture.is_none() {
+        machine.progress.enqueue(stream.id, stream.device, 0);
+    }
     match (stream.capture, effect) {
         (Some(capture), effect) => machine.graphs.enqueue(capture, stream.id, NodeKind::Kernel, effect),
         (None, Some(Effect::Fill { to, pattern, count })) => fill::perform(machine, to, &pattern, count),

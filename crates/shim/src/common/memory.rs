@@ -59,8 +59,12 @@ pub(crate) fn free(call: &mut Call<'_>, address: Address) -> Outcome {
     if address == 0 {
         return Ok(());
     }
-    let block = call.machine().memory.free(address, BlockKind::is_freed_as_device)?;
+    let mut machine = call.machine();
+    let block = machine.memory.free(address, BlockKind::is_freed_as_device)?;
     let device = block.kind.device();
+    // The driver waits for the device before it frees.
+    machine.progress.finish_device(device);
+    drop(machine);
     call.record(&Record::Free { api: call.api.0, device, address, bytes: block.bytes });
     Ok(())
 }

@@ -147,16 +147,18 @@ pub(crate) fn synchronize(call: &mut Call<'_>, handle: Address) -> Outcome {
     let stream = call.stream(&machine, handle)?;
     refuse_in_capture(&mut machine, stream)?;
     call.record(&Record::StreamSynchronize { api: call.api.0, stream: stream.id });
+    machine.progress.finish_stream(stream.id);
     Ok(())
 }
 
-/// `cudaStreamQuery`, `cuStreamQuery`: all work is over at once.
+/// `cudaStreamQuery`, `cuStreamQuery`.
 pub(crate) fn query(call: &mut Call<'_>, handle: Address) -> Outcome {
     let mut machine = call.machine();
     let stream = call.stream(&machine, handle)?;
     refuse_in_capture(&mut machine, stream)?;
     call.arguments = [handle, u64::from(stream.id.0), 0, 0];
-    Ok(())
+    let end = machine.progress.position(stream.id).work;
+    if machine.progress.ask(stream.id, end) { Ok(()) } else { Err(RuntimeError::NOT_READY.into()) }
 }
 
 /// Ends a capture in error when the program asks for something that a capturing stream cannot do.
