@@ -11,6 +11,7 @@
 #   make ray-test  a search on a local Ray cluster of two nodes, one of which is killed
 #   make npu     the NPU kernels only: `trompe npu` against PyTorch on the CPU
 #   make frameworks  other frameworks and PyTorch versions (large downloads), writes docs/coverage.md
+#   make fuzz    a million hostile calls of every exported function (minutes)
 #   make clean   remove what was built (the virtual environment stays)
 #
 # Variables: PYTHON (the Python to make .venv with), JOBS (names of job tests),
@@ -32,7 +33,7 @@ VENV_DEMO := $(VENV)/.requirements.stamp
 VENV_TEST := $(VENV)/.requirements-test.stamp
 step = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help demo test build venv venv-test jobs npu frameworks clean tools \
+.PHONY: help demo test build venv venv-test jobs npu frameworks fuzz clean tools \
 	check-format check-clippy check-docs check-tidy check-rust check-python
 
 help:
@@ -138,6 +139,10 @@ npu: build venv
 	$(call step,NPU kernels)
 	$(CARGO) run --release --locked -q -p trompe-npu --example kernels -- $(TARGET)/npu-kernels
 	$(VENV)/bin/python tests/npu/run.py --trompe $(TROMPE) --kernels $(TARGET)/npu-kernels
+
+fuzz: tools
+	$(call step,a million hostile calls)
+	$(CARGO) test --locked -p trompe-shim --test fuzz -- --ignored a_million_hostile_calls
 
 clean:
 	$(CARGO) clean

@@ -2,8 +2,9 @@
 //!
 //! A C caller promises that its pointers are null or valid for the access that the function's documentation names; the
 //! real libraries rely on the same promise. The wrappers turn it into checked reads and writes: null is an error
-//! value, everything else is done unaligned. They are transparent, so they stand for the pointer itself in an
-//! exported signature.
+//! value, and so is what can be no address of a program (the first pages, which no system maps, and the upper half of
+//! the address space) or a count that no list has; everything else is done unaligned. They are transparent, so they
+//! stand for the pointer itself in an exported signature.
 
 #![expect(unsafe_code, reason = "the only place where a caller's pointer is followed")]
 
@@ -27,7 +28,22 @@ plain!(u8, u16, u32, u64, i8, i16, i32, i64, usize, isize, f32, f64);
 // SAFETY: an array of values without invalid bit patterns has none.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
-/// A required pointer was null.
+/// Lowest address that systems give to programs (`vm.mmap_min_addr`).
+const LOWEST: usize = 1 << 16;
+/// First address after those that programs have on x86-64 and AArch64 with 48-bit addresses.
+const END: usize = 1 << 47;
+/// More elements than this are in no list that a library reads.
+const MOST: usize = 1 << 24;
+/// More bytes than this are in no file that a library reads as a whole.
+const MOST_BYTES: usize = 1 << 30;
+
+/// Whether a program can have something at an address.
+#[must_use]
+pub const fn is_possible(address: usize) -> bool {
+    address >= LOWEST && address < END
+}
+
+/// A required pointer was null (or no pointer at all).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NullPointer;
 
@@ -83,7 +99,7 @@ impl<T: Plain> Out<T> {
     /// # Errors
     /// When the pointer is null.
     pub fn write_at(self, index: usize, value: T) -> Result<(), NullPointer> {
-        if self.is_null() {
+        if !is_possible(self.0) {
             return Err(NullPointer);
         }
         // SAFETY: non-null, and the caller promises room for the elements that the function documents.
@@ -106,7 +122,7 @@ impl Out<u8> {
     /// # Errors
     /// When the pointer is null.
     pub fn write_text(self, text: &str, capacity: usize) -> Result<(), NullPointer> {
-        if self.is_null() {
+        if !is_possible(self.0) {
             return Err(NullPointer);
         }
         let Some(room) = capacity.checked_sub(1) else { return Ok(()) };
@@ -120,7 +136,7 @@ impl Out<u8> {
     /// # Errors
     /// When the pointer is null.
     pub fn write_bytes(self, bytes: &[u8]) -> Result<(), NullPointer> {
-        if self.is_null() {
+        if !is_possible(self.0) {
             return Err(NullPointer);
         }
         // SAFETY: non-null, and the caller promises room for what the function documents; the source is ours.
@@ -161,7 +177,7 @@ impl<T: Plain> In<T> {
     /// # Errors
     /// When the pointer is null.
     pub fn read_at(self, index: usize) -> Result<T, NullPointer> {
-        if self.is_null() {
+        if !is_possible(self.0) {
             return Err(NullPointer);
         }
         // SAFETY: non-null, and the caller promises the elements that the function documents.
@@ -173,6 +189,9 @@ impl<T: Plain> In<T> {
     /// # Errors
     /// When the pointer is null and `count` is not zero.
     pub fn read_many(self, count: usize) -> Result<Vec<T>, NullPointer> {
+        if count > MOST {
+            return Err(NullPointer);
+        }
         (0..count).map(|index| self.read_at(index)).collect()
     }
 }
@@ -186,7 +205,7 @@ impl In<u8> {
         if count == 0 {
             return Ok(());
         }
-        if self.is_null() {
+        if !is_possible(self.0) || count > MOST_BYTES {
             return Err(NullPointer);
         }
         // SAFETY: non-null, and the caller promises `count` readable bytes.
@@ -213,7 +232,7 @@ impl Text {
     /// # Errors
     /// When the pointer is null.
     pub fn read(self) -> Result<String, NullPointer> {
-        if self.0 == 0 {
+        if !is_possible(self.0) {
             return Err(NullPointer);
         }
         // SAFETY: non-null, and the caller promises a zero-terminated string.
@@ -234,6 +253,9 @@ mod tests {
         assert_eq!(place, 9);
         assert_eq!(Out::<i32>::new(0).write(1), Err(NullPointer));
         assert_eq!(In::<i32>::new(0).read(), Err(NullPointer));
+        assert_eq!(In::<i32>::new(64).read(), Err(NullPointer));
+        assert_eq!(In::<i32>::new(usize::MAX - 8).read(), Err(NullPointer));
+        assert_eq!(In::<i32>::new(&raw const place as usize).read_many(usize::MAX), Err(NullPointer));
         assert_eq!(Text::new(0).read(), Err(NullPointer));
         assert_eq!(Text::new(c"abc".as_ptr() as usize).read().as_deref(), Ok("abc"));
     }

@@ -4,11 +4,14 @@
 //! different ranks can be matched: it is a hash of what all members agree on (the unique id, or the parent's
 //! identity with the number of the split and its colour).
 
-use std::collections::BTreeMap;
+pub mod footprint;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use trompe_base::DeviceIndex;
 
+use self::footprint::{Need, Shape, Surroundings};
 use crate::handle::{HandleTable, Kind, NotLive};
 
 /// A communicator as one member sees it.
@@ -32,6 +35,18 @@ pub struct Communicator {
     transfers: BTreeMap<(Transfer, u32), u64>,
     /// Communicators derived from it so far.
     derived: u64,
+    /// Device memory that it takes.
+    held: u64,
+    /// Whether rings and trees are connected, and to which peers there are connections.
+    connected: (bool, BTreeSet<u32>),
+}
+
+impl Communicator {
+    /// Device memory that it takes, in bytes.
+    #[must_use]
+    pub const fn held(&self) -> u64 {
+        self.held
+    }
 }
 
 /// Directions of a point-to-point call.
@@ -63,8 +78,8 @@ pub struct Membership {
 pub struct Communicators {
     table: HandleTable<Communicator>,
     next: u32,
-    /// Reduction operators made by the program, beside the library's own five.
-    operators: i32,
+    /// Scalars of the reduction operators made by the program, beside the library's own five; none once destroyed.
+    operators: Vec<Option<f64>>,
     /// Unique ids made by this process.
     unique_ids: u64,
 }
@@ -82,12 +97,7 @@ impl Communicators {
     /// None yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            table: HandleTable::new(Kind::Communicator),
-            next: 1,
-            operators: BUILT_IN_OPERATORS,
-            unique_ids: 0,
-        }
+        Self { table: HandleTable::new(Kind::Communicator), next: 1, operators: Vec::new(), unique_ids: 0 }
     }
 
     /// Makes a communicator and returns its handle.
@@ -106,6 +116,8 @@ impl Communicators {
                 sequence: 0,
                 transfers: BTreeMap::new(),
                 derived: 0,
+                held: 0,
+                connected: (false, BTreeSet::new()),
             })
             .0
     }
@@ -118,12 +130,51 @@ impl Communicators {
         self.table.get(handle)
     }
 
-    /// Destroys a communicator.
+    /// Destroys a communicator; gives the device and the bytes that it held there.
     ///
     /// # Errors
     /// When the handle is not live.
-    pub fn destroy(&mut self, handle: u64) -> Result<(), NotLive> {
-        self.table.remove(handle).map(drop)
+    pub fn destroy(&mut self, handle: u64) -> Result<(DeviceIndex, u64), NotLive> {
+        self.table.remove(handle).map(|communicator| (communicator.device, communicator.held))
+    }
+
+    /// Connects what a call needs (with peers: each of them, and whether it is on this node) and gives the bytes of
+    /// device memory that are new for it.
+    ///
+    /// # Errors
+    /// When the handle is not live.
+    pub fn connect(
+        &mut self,
+        handle: u64,
+        around: &Surroundings,
+        local: u32,
+        peers: Option<&[(u32, bool)]>,
+    ) -> Result<u64, NotLive> {
+        let communicator = self.table.get_mut(handle)?;
+        let shape = Shape { size: communicator.size, local };
+        let bytes = match peers {
+            None if communicator.connected.0 => 0,
+            None => {
+                communicator.connected.0 = true;
+                footprint::at_first(around, shape, Need::Collective)
+            }
+            Some(peers) => peers
+                .iter()
+                .filter(|(peer, _)| *peer != communicator.rank && communicator.connected.1.insert(*peer))
+                .map(|(_, local)| footprint::at_first(around, shape, Need::Peer { local: *local }))
+                .sum(),
+        };
+        communicator.held += bytes;
+        Ok(bytes)
+    }
+
+    /// Notes bytes that a communicator holds beside those of its connections.
+    ///
+    /// # Errors
+    /// When the handle is not live.
+    pub fn hold(&mut self, handle: u64, bytes: u64) -> Result<(), NotLive> {
+        self.table.get_mut(handle)?.held += bytes;
+        Ok(())
     }
 
     /// Number of the next collective call on a communicator, from 0.
@@ -161,10 +212,29 @@ impl Communicators {
         Ok(identity_of(&bytes))
     }
 
-    /// A new reduction operator.
-    pub fn create_operator(&mut self) -> i32 {
-        self.operators += 1;
-        self.operators - 1
+    /// A new reduction operator that multiplies what a member gives by a scalar and then adds.
+    pub fn create_operator(&mut self, scalar: f64) -> i32 {
+        self.operators.push(Some(scalar));
+        BUILT_IN_OPERATORS + self.operators.len() as i32 - 1
+    }
+
+    /// The scalar of an operator made by the program; `None` for the library's own and for what is no operator.
+    #[must_use]
+    pub fn scalar(&self, operator: i32) -> Option<f64> {
+        let index = usize::try_from(operator.checked_sub(BUILT_IN_OPERATORS)?).ok()?;
+        self.operators.get(index).copied().flatten()
+    }
+
+    /// Whether a number is an operator.
+    #[must_use]
+    pub fn is_operator(&self, operator: i32) -> bool {
+        (0..BUILT_IN_OPERATORS).contains(&operator) || self.scalar(operator).is_some()
+    }
+
+    /// Forgets an operator made by the program; whether there was one.
+    pub fn destroy_operator(&mut self, operator: i32) -> bool {
+        let index = operator.checked_sub(BUILT_IN_OPERATORS).and_then(|index| usize::try_from(index).ok());
+        index.and_then(|index| self.operators.get_mut(index)).and_then(Option::take).is_some()
     }
 
     /// Bytes of a unique id that no other call in this process, and no other process (`process` is its number), gives.
@@ -228,8 +298,41 @@ mod tests {
         assert_eq!(communicators.next_transfer(a, Transfer::Receive, 1), Ok(0));
         assert_eq!(communicators.next_transfer(a, Transfer::Send, 1), Ok(1));
         assert_eq!(communicators.next_sequence(a), Ok(2), "transfers are counted apart");
-        communicators.destroy(a).unwrap();
+        assert!(communicators.destroy(a).is_ok());
         assert!(communicators.next_sequence(a).is_err());
         assert_ne!(communicators.unique_id(1, 2), communicators.unique_id(1, 2));
+    }
+
+    #[test]
+    fn memory_is_taken_once_for_each_connection() {
+        let around = Surroundings {
+            version: 23_007,
+            capability: 90,
+            nvlink: true,
+            nvswitch: true,
+            buffer: footprint::DEFAULT_BUFFER,
+            nvls: true,
+        };
+        let mut communicators = Communicators::new();
+        let a = member(&mut communicators, 1);
+        let ring = communicators.connect(a, &around, 4, None).unwrap();
+        assert!(ring > 0);
+        assert_eq!(communicators.connect(a, &around, 4, None), Ok(0));
+        let peers = communicators.connect(a, &around, 4, Some(&[(0, true), (1, true), (0, true)])).unwrap();
+        assert_eq!(peers, 384 << 20);
+        assert_eq!(communicators.destroy(a), Ok((DeviceIndex(0), ring + peers)));
+    }
+
+    #[test]
+    fn operators_have_scalars_until_they_are_destroyed() {
+        let mut communicators = Communicators::new();
+        let operator = communicators.create_operator(0.5);
+        assert_eq!(operator, 5);
+        assert!(
+            communicators.is_operator(4) && communicators.is_operator(5) && !communicators.is_operator(6)
+        );
+        assert_eq!(communicators.scalar(operator), Some(0.5));
+        assert!(communicators.destroy_operator(operator) && !communicators.destroy_operator(operator));
+        assert!(!communicators.is_operator(operator) && !communicators.destroy_operator(0));
     }
 }

@@ -82,6 +82,9 @@ pub enum MemoryError {
 pub const DEVICE_BASE: u64 = 0x2000_0000_0000;
 /// First address of virtual-memory-management reservations.
 pub const VIRTUAL_BASE: u64 = 0x3000_0000_0000;
+/// Lowest address that systems give to programs, and the first after those that they give.
+const LOWEST: u64 = 1 << 16;
+const END: u64 = 1 << 47;
 /// First address after them.
 pub const VIRTUAL_END: u64 = 0x4000_0000_0000;
 
@@ -237,7 +240,8 @@ impl<B: Backing> Memory<B> {
         if (DEVICE_BASE..VIRTUAL_BASE).contains(&address) {
             return self.block_at(address).is_some_and(|(start, block)| end <= start + block.bytes);
         }
-        end <= DEVICE_BASE || address >= VIRTUAL_END
+        let lower = address >= LOWEST && end <= DEVICE_BASE;
+        lower || (address >= VIRTUAL_END && end <= END)
     }
 
     /// Whether `bytes` from `address` are memory that this bookkeeping knows to be there: device memory, or host memory

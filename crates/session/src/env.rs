@@ -54,6 +54,10 @@ registry! {
     LOCAL_RANK = "LOCAL_RANK", Both, "a rank's place in its node, as `torchrun` sets it";
     /// Ranks per node.
     LOCAL_WORLD_SIZE = "LOCAL_WORLD_SIZE", Both, "ranks of a node, as `torchrun` sets it";
+    /// Bytes of NCCL's queues.
+    NCCL_BUFFSIZE = "NCCL_BUFFSIZE", User, "bytes of NCCL's queues, as on real hardware: what they take is charged";
+    /// NVLink SHARP.
+    NCCL_NVLS_ENABLE = "NCCL_NVLS_ENABLE", User, "`0`: NCCL takes no memory for NVLink SHARP, as on real hardware";
     /// Colours off.
     NO_COLOR = "NO_COLOR", User, "any value: no colours";
     /// Threads of a process.

@@ -65,6 +65,13 @@ pub(crate) fn ranks() -> Option<(PathBuf, u32, Vec<u32>, u32)> {
     Some((path("TROMPE_BOARD")?, number("TROMPE_RANK")?, present, number("TROMPE_WORLD_SIZE")?))
 }
 
+/// NCCL's own settings that change how much memory it takes: bytes of a queue (`NCCL_BUFFSIZE`), and whether NVLink
+/// SHARP may be used (`NCCL_NVLS_ENABLE`).
+pub(crate) fn nccl() -> (Option<u64>, bool) {
+    let buffer = variable("NCCL_BUFFSIZE").and_then(|text| text.to_str()?.parse().ok());
+    (buffer, variable("NCCL_NVLS_ENABLE").is_none_or(|text| text != "0"))
+}
+
 fn path(name: &str) -> Option<PathBuf> {
     variable(name).map(PathBuf::from)
 }

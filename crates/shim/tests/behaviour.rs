@@ -153,6 +153,7 @@ fn events_give_a_time_above_zero() {
         assert_eq!(cudaEventQuery(a), 0);
         assert_eq!(cudaEventRecord(a, 0), 0);
         assert_eq!(cudaEventRecord(b, 0), 0);
+        assert_eq!(cudaEventSynchronize(b), 0);
         let mut milliseconds = 0.0;
         assert_eq!(cudaEventElapsedTime(&raw mut milliseconds, a, b), 0);
         assert!(milliseconds > 0.0);
@@ -196,5 +197,34 @@ fn driver_functions_are_found_in_their_newest_version() {
             cuGetProcAddress_v2(c"cuGetProcAddress".as_ptr(), &raw mut function, 13_000, 0, &raw mut status);
         assert_eq!((code, status), (0, 0));
         assert_eq!(function, cuGetProcAddress_v2 as *const () as u64);
+    }
+}
+
+#[test]
+fn work_is_not_over_before_somebody_waited() {
+    const NOT_READY: i32 = 600;
+    node();
+    let mut milliseconds = 0.0_f32;
+    // SAFETY: valid places for answers and device memory of the size that is filled.
+    unsafe {
+        let stream = made(|out| cudaStreamCreateWithFlags(out, 1));
+        let memory = made(|out| cudaMalloc(out, 4096));
+        let (before, after) = (made(|out| cudaEventCreate(out)), made(|out| cudaEventCreate(out)));
+        assert_eq!(cudaEventRecord(before, stream), 0);
+        assert_eq!(cudaEventQuery(before), 0, "nothing was enqueued before it");
+        assert_eq!(cudaMemsetAsync(memory, 1, 4096, stream), 0);
+        assert_eq!(cudaEventRecord(after, stream), 0);
+        assert_eq!(cudaEventQuery(after), NOT_READY);
+        assert_eq!(cudaStreamQuery(stream), NOT_READY);
+        assert_eq!(cudaEventElapsedTime(&raw mut milliseconds, before, after), NOT_READY);
+        assert_eq!(cudaEventSynchronize(after), 0);
+        assert_eq!(cudaEventQuery(after), 0);
+        assert_eq!(cudaEventElapsedTime(&raw mut milliseconds, before, after), 0);
+        assert_eq!(cudaMemsetAsync(memory, 1, 4096, stream), 0);
+        assert_eq!(cudaEventQuery(after), 0, "what came later does not count");
+        let asked = (0..100).take_while(|_| cudaStreamQuery(stream) == NOT_READY).count();
+        assert!((1..100).contains(&asked), "a loop that asks ends after {asked} times");
+        assert_eq!(cudaFree(memory), 0);
+        assert_eq!(cudaStreamDestroy(stream), 0);
     }
 }

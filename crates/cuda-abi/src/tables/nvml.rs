@@ -82,8 +82,8 @@ macro_rules! for_each_nvml {
             unsupported nvmlDeviceGetEncoderUtilization;
             unsupported nvmlDeviceGetFanSpeed;
             unsupported nvmlDeviceGetFieldValues;
-            unsupported nvmlDeviceGetGpuFabricInfo;
-            unsupported nvmlDeviceGetGpuFabricInfoV;
+            quiet nvmlDeviceGetGpuFabricInfo(device: Address, information: Out<u32>) => links::fabric;
+            quiet nvmlDeviceGetGpuFabricInfoV(device: Address, information: Out<u32>) => links::fabric_versioned;
             unsupported nvmlDeviceGetGpuInstanceId;
             unsupported nvmlDeviceGetHandleBySerial;
             unsupported nvmlDeviceGetMemoryErrorCounter;

@@ -39,7 +39,8 @@ pub(crate) fn fill(call: &mut Call<'_>, request: Fill) -> Outcome {
     }
     let mut machine = call.machine();
     let stream = call.stream(&machine, stream)?;
-    if to == 0 || !machine.memory.is_accessible(to, bytes) {
+    // Of host memory only what the library knows is the device's to fill.
+    if to == 0 || !machine.memory.is_known(to, bytes) {
         return Err(Failure::InvalidValue);
     }
     let value = pattern.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte));

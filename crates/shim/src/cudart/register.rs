@@ -4,10 +4,9 @@
 //! addresses, and the table by address is made when something is first looked up.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use trompe_cuda_abi::pointer::Out;
+use trompe_cuda_abi::pointer::{Out, Text};
 use trompe_cuda_abi::runtime::{Address, RuntimeError};
 use trompe_device::kernel::Facts;
 
@@ -75,10 +74,9 @@ impl Registry {
         names.extend(self.functions[self.indexed_functions..].iter().map(|entry| (entry.host, entry.name)));
         self.indexed_functions = self.functions.len();
         let &name = names.get(&host).ok_or(RuntimeError::INVALID_DEVICE_FUNCTION)?;
-        // SAFETY: the name lies in the registering library, which stays loaded while its functions are called.
-        #[expect(unsafe_code, reason = "a string that a library registered")]
-        let name = unsafe { CStr::from_ptr(name as *const c_char) };
-        let kernel = machine.kernels.add(&name.to_string_lossy(), Facts::NotAsked, false);
+        // The name lies in the registering library, which stays loaded while its functions are called.
+        let name = Text::new(name as usize).read().map_err(|_| RuntimeError::INVALID_DEVICE_FUNCTION)?;
+        let kernel = machine.kernels.add(&name, Facts::NotAsked, false);
         kernels.insert(host, kernel);
         Ok(kernel)
     }

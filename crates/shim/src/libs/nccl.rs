@@ -11,4 +11,6 @@ pub(crate) mod buffer;
 pub(crate) mod collective;
 pub(crate) mod communicator;
 pub(crate) mod group;
+mod memory;
 mod mirror;
+mod number;

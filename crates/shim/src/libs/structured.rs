@@ -5,7 +5,7 @@
 use trompe_cuda_abi::pointer::{In, Out};
 use trompe_device::blas;
 
-use super::{Outcome, record_library};
+use super::{LibraryFailure, Outcome, record_library};
 use crate::door::Call;
 
 /// cuSPARSELt 0.8.1.
@@ -70,6 +70,9 @@ pub(crate) fn init_plan(
 pub(crate) fn algorithm_attribute(
     _: &mut Call<'_>, _handle: u64, _selection: u64, _attribute: i32, value: Out<u8>, bytes: usize,
 ) -> Outcome {
+    if bytes > 4096 {
+        return Err(LibraryFailure::InvalidValue);
+    }
     Ok(value.write_bytes(&vec![0; bytes])?)
 }
 

@@ -58,6 +58,9 @@ pub(crate) fn create_operation(_: &mut Call<'_>, operation: Out<u64>, compute: i
     Ok(operation.write(libraries().blas.create_operation(compute, scale))?)
 }
 
+/// No attribute is larger, in bytes.
+const LARGEST_ATTRIBUTE: usize = 4096;
+
 /// What `cublasLtMatmulDescInit` calls.
 pub(crate) fn init_operation(
     call: &mut Call<'_>, operation: Out<u64>, _size: usize, compute: i32, scale: i32,
@@ -119,6 +122,9 @@ pub(crate) fn get_attribute(
     let mut content = libraries().blas.attributes(resolve(object))?.get(name);
     if bytes == 0 {
         return Ok(written.write(content.len() as u64)?);
+    }
+    if bytes > LARGEST_ATTRIBUTE {
+        return Err(LibraryFailure::InvalidValue);
     }
     content.resize(bytes, 0);
     value.write_bytes(&content)?;
@@ -192,6 +198,9 @@ pub(crate) fn get_algorithm_attribute(
     let mut content = Vec::new();
     if let Some(place) = algorithm_place(algorithm, name) {
         In::<u8>::new(place).append_to(&mut content, bytes.min(8))?;
+    }
+    if bytes > LARGEST_ATTRIBUTE {
+        return Err(LibraryFailure::InvalidValue);
     }
     let known = if name == CONFIG_ID { 4 } else { content.len() };
     if bytes > 0 {

@@ -14,6 +14,7 @@ use trompe_base::{DType, UniqueId};
 use trompe_device::communicator::Communicator;
 
 use super::mirror::{self, Pending, Role};
+use super::number;
 use crate::door::Call;
 use crate::environment;
 use crate::libs::libraries;
@@ -361,6 +362,20 @@ fn reduce(parts: &[(usize, &[u8])], dtype: DType, operator: i32) -> Option<Vec<u
         DType::I64 => integer!(i64),
         DType::F32 => float!(f32),
         DType::F64 => float!(f64),
+        DType::F16 | DType::Bf16 | DType::F8E4M3 | DType::F8E5M2 => {
+            // As in the library, sums are of single precision; the result is rounded once.
+            let wide: Vec<(usize, Vec<u8>)> = parts
+                .iter()
+                .map(|(weight, bytes)| {
+                    let values = number::all(dtype, bytes).map(|value| (value as f32).to_le_bytes());
+                    (*weight, values.flatten().collect())
+                })
+                .collect();
+            let wide: Vec<(usize, &[u8])> =
+                wide.iter().map(|(weight, bytes)| (*weight, bytes.as_slice())).collect();
+            let sums = reduce(&wide, DType::F32, operator)?;
+            Some(number::all(DType::F32, &sums).flat_map(|value| number::write(dtype, value)).collect())
+        }
         _ => None,
     }
 }
@@ -392,8 +407,13 @@ mod tests {
     }
 
     #[test]
-    fn half_precision_is_left_to_the_mirror() {
-        assert_eq!(reduce(&[(1, &[0, 0])], DType::F16, 0), None);
+    fn small_floats_are_added_in_single_precision() {
+        let one = |dtype, value| number::write(dtype, value);
+        for dtype in [DType::F16, DType::Bf16, DType::F8E4M3, DType::F8E5M2] {
+            let (a, b) = (one(dtype, 1.5), one(dtype, 0.5));
+            assert_eq!(reduce(&[(1, &a), (3, &b)], dtype, 0), Some(one(dtype, 3.0)), "{dtype:?}");
+            assert_eq!(reduce(&[(1, &a), (1, &b)], dtype, 2), Some(a), "{dtype:?}");
+        }
         let parts = [(2, 1.5_f32.to_le_bytes()), (2, 0.5_f32.to_le_bytes())];
         let parts: Vec<(usize, &[u8])> = parts.iter().map(|(n, bytes)| (*n, bytes.as_slice())).collect();
         assert_eq!(reduce(&parts, DType::F32, 4), Some(1.0_f32.to_le_bytes().to_vec()));

@@ -8,7 +8,9 @@ use trompe_trace::record::{Collective, CollectiveKind, Record};
 
 use super::board::{self, Meeting, Values};
 use super::group;
+use super::memory;
 use super::mirror::{self, Pending, Role};
+use super::number;
 use crate::door::Call;
 use crate::libs::{LibraryFailure, Outcome, enqueue, libraries};
 
@@ -16,7 +18,7 @@ use crate::libs::{LibraryFailure, Outcome, enqueue, libraries};
 const SUM: i32 = 0;
 
 /// The element type with the `ncclDataType_t` number; unsigned integers count as signed ones of their size.
-const fn dtype(number: i32) -> Option<DType> {
+pub(super) const fn dtype(number: i32) -> Option<DType> {
     Some(match number {
         0 => DType::I8,
         1 => DType::U8,
@@ -52,6 +54,15 @@ struct Made {
     bytes: u64,
     /// Nothing happens now: the stream captures a graph.
     captured: bool,
+    /// What an operator of the program multiplies this member's values by before they are added.
+    scalar: Option<f64>,
+}
+
+impl Made {
+    /// The operator by which values of all members are combined.
+    const fn combining(&self, operator: i32) -> i32 {
+        if self.scalar.is_some() { SUM } else { operator }
+    }
 }
 
 fn make(call: &mut Call<'_>, request: Request) -> Result<Made, LibraryFailure> {
@@ -71,6 +82,14 @@ fn make(call: &mut Call<'_>, request: Request) -> Result<Made, LibraryFailure> {
         };
         (communicator, sequence)
     };
+    let reduces = matches!(
+        request.kind,
+        CollectiveKind::AllReduce | CollectiveKind::Reduce | CollectiveKind::ReduceScatter
+    );
+    if reduces && !libraries().communicators.is_operator(request.operator) {
+        return Err(LibraryFailure::InvalidValue);
+    }
+    memory::charge_call(call, request.communicator, request.kind, peer)?;
     let count = request.count as u64;
     let (stream, captured) = enqueue(call, request.stream)?;
     let collective = Collective {
@@ -84,7 +103,9 @@ fn make(call: &mut Call<'_>, request: Request) -> Result<Made, LibraryFailure> {
         group: group::current(),
     };
     call.record(&Record::Collective { api: call.api.0, stream, collective });
-    Ok(Made { communicator, sequence, dtype, bytes: count.saturating_mul(dtype.size()), captured })
+    let scalar = reduces.then(|| libraries().communicators.scalar(request.operator)).flatten();
+    let bytes = count.saturating_mul(dtype.size());
+    Ok(Made { communicator, sequence, dtype, bytes, captured, scalar })
 }
 
 /// Meets the members that exist over `bytes` at `send`; what `answer` makes of their values goes to `receive`. False
@@ -97,7 +118,10 @@ fn met(
         return false;
     }
     let Some(meeting) = Meeting::of(&made.communicator) else { return false };
-    let Some(own) = mirror::read(call, send.0, send.1) else { return false };
+    let Some(mut own) = mirror::read(call, send.0, send.1) else { return false };
+    if let Some(scalar) = made.scalar {
+        number::scale(made.dtype, &mut own, scalar);
+    }
     let Some(values) = meeting.all(made.sequence, &own) else { return false };
     match receive {
         None => true,
@@ -123,11 +147,12 @@ pub(crate) fn all_reduce(
 ) -> Outcome {
     let kind = CollectiveKind::AllReduce;
     let made = make(call, Request { kind, count, dtype, operator, peer: 0, communicator, stream })?;
-    let reduced = |values: &Values<'_>| values.reduced(made.dtype, operator);
+    let reduced = |values: &Values<'_>| values.reduced(made.dtype, made.combining(operator));
     if !made.captured && !met(call, &made, (send, made.bytes), Some(receive), reduced) {
         mirror::copy(call, receive, send, made.bytes);
-        if operator == SUM {
-            mirror::multiply(call, receive, count as u64, made.dtype, made.communicator.size);
+        if made.combining(operator) == SUM {
+            let factor = made.scalar.unwrap_or(1.0) * f64::from(made.communicator.size);
+            mirror::multiply(call, receive, count as u64, made.dtype, factor);
         }
     }
     Ok(())
@@ -140,12 +165,13 @@ pub(crate) fn reduce(
 ) -> Outcome {
     let kind = CollectiveKind::Reduce;
     let made = make(call, Request { kind, count, dtype, operator, peer: root, communicator, stream })?;
-    let reduced = |values: &Values<'_>| values.reduced(made.dtype, operator);
+    let reduced = |values: &Values<'_>| values.reduced(made.dtype, made.combining(operator));
     let met = met(call, &made, (send, made.bytes), at_root(&made, root, receive), reduced);
     if !met && !made.captured && made.communicator.rank == root as u32 {
         mirror::copy(call, receive, send, made.bytes);
-        if operator == SUM {
-            mirror::multiply(call, receive, count as u64, made.dtype, made.communicator.size);
+        if made.combining(operator) == SUM {
+            let factor = made.scalar.unwrap_or(1.0) * f64::from(made.communicator.size);
+            mirror::multiply(call, receive, count as u64, made.dtype, factor);
         }
     }
     Ok(())
@@ -201,14 +227,15 @@ pub(crate) fn reduce_scatter(
     let size = u64::from(made.communicator.size);
     let begin = u64::from(made.communicator.rank).saturating_mul(made.bytes);
     let part = |values: &Values<'_>| {
-        let reduced = values.reduced(made.dtype, operator)?;
+        let reduced = values.reduced(made.dtype, made.combining(operator))?;
         reduced.get(begin as usize..(begin + made.bytes) as usize).map(<[u8]>::to_vec)
     };
     if !made.captured && !met(call, &made, (send, made.bytes.saturating_mul(size)), Some(receive), part) {
         let own = send.saturating_add(made.bytes.saturating_mul(u64::from(made.communicator.rank)));
         mirror::copy(call, receive, own, made.bytes);
-        if operator == SUM {
-            mirror::multiply(call, receive, count as u64, made.dtype, made.communicator.size);
+        if made.combining(operator) == SUM {
+            let factor = made.scalar.unwrap_or(1.0) * f64::from(made.communicator.size);
+            mirror::multiply(call, receive, count as u64, made.dtype, factor);
         }
     }
     Ok(())

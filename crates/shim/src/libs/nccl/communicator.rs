@@ -81,6 +81,10 @@ fn make_of(
         });
         (handle, libraries.communicators.get(handle)?.id)
     };
+    if let Err(failure) = super::memory::charge_creation(call, handle) {
+        let _ = libraries().communicators.destroy(handle);
+        return Err(failure);
+    }
     let members: Vec<u8> = members.iter().flat_map(|rank| rank.to_le_bytes()).collect();
     call.announce(&Record::Communicator { id, identity, size, rank, device, members: &members });
     Ok(handle)
@@ -239,11 +243,12 @@ pub(crate) fn check_with(call: &mut Call<'_>, communicator: u64, _flags: i32) ->
 }
 
 /// `ncclCommDestroy`, `ncclCommAbort`. Ending no communicator is no error, as in the library.
-pub(crate) fn destroy(_: &mut Call<'_>, communicator: u64) -> Outcome {
+pub(crate) fn destroy(call: &mut Call<'_>, communicator: u64) -> Outcome {
     if communicator == 0 {
         return Ok(());
     }
-    Ok(libraries().communicators.destroy(communicator)?)
+    let (device, held) = libraries().communicators.destroy(communicator)?;
+    super::memory::give_back(call, device, held)
 }
 
 /// `ncclCommCount`.
@@ -270,15 +275,21 @@ pub(crate) fn async_error(_: &mut Call<'_>, communicator: u64, error: Out<i32>) 
     Ok(error.write(0)?)
 }
 
-/// `ncclCommMemStats`: no memory is tracked.
+/// `ncclCommMemStats`: of the device memory that a communicator takes, nothing is ever suspended.
 pub(crate) fn memory_statistic(
     _: &mut Call<'_>,
     communicator: u64,
-    _statistic: i32,
+    statistic: i32,
     value: Out<u64>,
 ) -> Outcome {
-    libraries().communicators.get(communicator)?;
-    Ok(value.write(0)?)
+    let held = libraries().communicators.get(communicator)?.held();
+    // `ncclCommMemStat_t`: memory that can be suspended, whether it is, memory that cannot, and all.
+    let answer = match statistic {
+        0 | 1 => 0,
+        2 | 3 => held,
+        _ => return Err(LibraryFailure::InvalidValue),
+    };
+    Ok(value.write(answer)?)
 }
 
 /// `ncclGetErrorString`.
@@ -298,22 +309,30 @@ pub(crate) fn nothing(_: &mut Call<'_>) {}
 /// `ncclRedOpCreatePreMulSum`.
 #[expect(clippy::too_many_arguments, reason = "the library's own signature")]
 pub(crate) fn create_operator(
-    _: &mut Call<'_>,
+    call: &mut Call<'_>,
     operator: Out<i32>,
-    _scalar: u64,
-    _dtype: i32,
-    _residence: i32,
+    scalar: u64,
+    dtype: i32,
+    residence: i32,
     communicator: u64,
 ) -> Outcome {
-    let made = {
-        let mut libraries = libraries();
-        libraries.communicators.get(communicator)?;
-        libraries.communicators.create_operator()
-    };
+    if !(0..=1).contains(&residence) {
+        return Err(LibraryFailure::InvalidValue);
+    }
+    let dtype = super::collective::dtype(dtype).ok_or(LibraryFailure::InvalidValue)?;
+    libraries().communicators.get(communicator)?;
+    let bytes = super::mirror::read(call, scalar, dtype.size()).ok_or(LibraryFailure::InvalidValue)?;
+    let value = super::number::read(dtype, &bytes).ok_or(LibraryFailure::InvalidValue)?;
+    let made = libraries().communicators.create_operator(value);
     Ok(operator.write(made)?)
 }
 
 /// `ncclRedOpDestroy`.
-pub(crate) fn destroy_operator(call: &mut Call<'_>, _operator: i32, communicator: u64) -> Outcome {
-    check(call, communicator)
+pub(crate) fn destroy_operator(call: &mut Call<'_>, operator: i32, communicator: u64) -> Outcome {
+    check(call, communicator)?;
+    if libraries().communicators.destroy_operator(operator) {
+        Ok(())
+    } else {
+        Err(LibraryFailure::InvalidValue)
+    }
 }

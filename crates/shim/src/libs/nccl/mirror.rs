@@ -1,9 +1,10 @@
 //! Content of collectives, as if every absent rank were a copy of this one.
 
 use trompe_base::DType;
-use trompe_cuda_abi::pointer::{In, Out};
+use trompe_cuda_abi::pointer::In;
+use trompe_device::memory::Content;
 
-use super::board;
+use super::{board, number};
 use crate::common::copy::{PERFORMED, move_bytes, perform};
 use crate::door::Call;
 use crate::process::HostMachine;
@@ -61,6 +62,7 @@ pub(super) fn write(call: &Call<'_>, to: u64, bytes: &[u8]) -> bool {
     }
     if machine.memory.device_of(to).is_some() {
         machine.memory.mark_written(to, length);
+        machine.memory.note_content(to, length, Content::True);
     }
     move_bytes(to, bytes.as_ptr() as u64, length);
     true
@@ -87,7 +89,9 @@ pub(super) fn gather(call: &Call<'_>, to: u64, from: u64, part: (u64, u32), dtyp
         return;
     }
     if machine.memory.device_of(to).is_some() {
+        let content = machine.memory.content(from, bytes);
         machine.memory.mark_written(to, total);
+        machine.memory.note_content(to, total, content);
     }
     for index in 0..u64::from(count) {
         if to + index * bytes != from {
@@ -96,27 +100,17 @@ pub(super) fn gather(call: &Call<'_>, to: u64, from: u64, part: (u64, u32), dtyp
     }
 }
 
-/// Multiplies small sums by the number of ranks.
-pub(super) fn multiply(call: &Call<'_>, at: u64, count: u64, dtype: DType, ranks: u32) {
+/// Multiplies small sums by the number of ranks (and an operator's scalar).
+pub(super) fn multiply(call: &Call<'_>, at: u64, count: u64, dtype: DType, factor: f64) {
     let bytes = count.saturating_mul(dtype.size());
-    if ranks < 2 || bytes > SUMMED || !call.machine().memory.is_accessible(at, bytes) {
+    if factor == 1.0 || bytes == 0 || bytes > SUMMED {
         return;
     }
-    macro_rules! scale {
-        ($ty:ty, $times:expr) => {{
-            let (read, write) = (In::<$ty>::new(at as usize), Out::<$ty>::new(at as usize));
-            for index in 0..count as usize {
-                // The buffer is accessible, so neither can fail.
-                let _ = read.read_at(index).and_then(|value| write.write_at(index, $times(value)));
-            }
-        }};
-    }
-    match dtype {
-        DType::I32 => scale!(i32, |value: i32| value.wrapping_mul(ranks as i32)),
-        DType::I64 => scale!(i64, |value: i64| value.wrapping_mul(i64::from(ranks))),
-        DType::F32 => scale!(f32, |value: f32| value * ranks as f32),
-        DType::F64 => scale!(f64, |value: f64| value * f64::from(ranks)),
-        _ => {}
+    if let Some(mut values) = read(call, at, bytes) {
+        let content = call.machine().memory.content(at, bytes);
+        number::scale(dtype, &mut values, factor);
+        write(call, at, &values);
+        call.machine().memory.note_content(at, bytes, content);
     }
 }
 

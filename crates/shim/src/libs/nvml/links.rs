@@ -127,3 +127,34 @@ pub(crate) fn memory_affinity(
     }
     Ok(())
 }
+
+/// `nvmlDeviceGetGpuFabricInfo`: the devices of one node are a fabric of their own, so its cluster is number zero. The
+/// words are the cluster's 16 bytes, a status, the clique and the state.
+pub(crate) fn fabric(call: &mut Call<'_>, device: u64, information: Out<u32>) -> Outcome {
+    fabric_at(call, device, information, 0)
+}
+
+/// `nvmlDeviceGetGpuFabricInfoV`: after a word with the structure's version (which has its size in the lower bits)
+/// come the words of [`fabric`], and from version 2 on a mask of what is unhealthy.
+pub(crate) fn fabric_versioned(call: &mut Call<'_>, device: u64, information: Out<u32>) -> Outcome {
+    fabric_at(call, device, information, 1)?;
+    if information.read()? >> 24 >= 2 {
+        information.write_at(8, 0)?;
+    }
+    Ok(())
+}
+
+fn fabric_at(call: &Call<'_>, device: u64, information: Out<u32>, first: usize) -> Outcome {
+    /// `NVML_GPU_FABRIC_STATE_COMPLETED`, `…_NOT_SUPPORTED`.
+    const COMPLETED: u32 = 3;
+    const NOT_SUPPORTED: u32 = 0;
+    let state = ask(call, device, |node, _| {
+        let switched = node.device.interconnect.nvlink_links > 0 && node.device_count > 2;
+        let fabric = switched && node.device.architecture() >= Architecture::Hopper;
+        if fabric { COMPLETED } else { NOT_SUPPORTED }
+    })?;
+    for word in 0..6 {
+        information.write_at(first + word, 0)?;
+    }
+    Ok(information.write_at(first + 6, state)?)
+}
