@@ -20,6 +20,7 @@ pub mod machine;
 pub mod memory;
 pub mod numerics;
 pub mod occupancy;
+pub mod pace;
 pub mod pool;
 pub mod progress;
 pub mod range;

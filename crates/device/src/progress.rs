@@ -6,7 +6,8 @@
 //! has asked for it a few times ([`PATIENCE`]), so that a loop that asks until it is over ends. Only counting decides,
 //! never a clock: the same program is told the same.
 //!
-//! Beside that, each stream sums up what its work is thought to take, for programs that choose by measuring.
+//! Beside that, each stream sums up what its work is thought to take, for programs that choose by measuring. It also
+//! knows where such a measuring loop began: nothing but launches of a kernel or two and fills since then.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,23 @@ pub struct Position {
     pub work: u64,
     /// What they are thought to take, in nanoseconds.
     pub busy_ns: u64,
+    /// Operations before the last one that is part of no measuring loop: equal to [`Position::work`] outside of such a
+    /// loop.
+    pub loop_since: u64,
+}
+
+/// What was enqueued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A kernel that the program made itself.
+    Made {
+        /// Its number.
+        kernel: u32,
+    },
+    /// A fill, as measuring loops use to empty caches.
+    Fill,
+    /// Anything else.
+    Other,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -33,7 +51,16 @@ struct Stream {
     asked: u32,
     /// What this stream waits for, by stream: operations there.
     waits: BTreeMap<StreamId, u64>,
+    /// The kernels of the measuring loop that may be under way.
+    looping: Vec<u32>,
 }
+
+/// Different kernels in a measuring loop.
+const LOOPING: usize = 2;
+/// Operations between two points of a measuring loop from which on it is taken for one.
+const LOOP: u64 = 4;
+/// A loop that measures how often to repeat itself is told that it takes this many times as long.
+const STRETCH: u64 = 64;
 
 /// Progress of all streams of the process.
 #[derive(Clone, Debug, Default)]
@@ -42,13 +69,45 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Something was enqueued on a stream.
+    pub fn enqueue(&mut self, stream: StreamId, device: DeviceIndex) {
+        self.enqueue_work(stream, device, Work::Other, 0);
+    }
+
     /// Something was enqueued on a stream, thought to take so long.
-    pub fn enqueue(&mut self, stream: StreamId, device: DeviceIndex, ns: u64) {
+    pub fn enqueue_work(&mut self, stream: StreamId, device: DeviceIndex, work: Work, ns: u64) {
         let stream = self.streams.entry(stream).or_default();
         stream.device = device;
+        let before = stream.enqueued.work;
         stream.enqueued.work += 1;
         stream.enqueued.busy_ns += ns;
         stream.asked = 0;
+        match work {
+            Work::Fill => {}
+            Work::Made { kernel } if stream.looping.contains(&kernel) => {}
+            Work::Made { kernel } => {
+                if stream.looping.len() == LOOPING {
+                    stream.looping.clear();
+                }
+                if stream.looping.is_empty() {
+                    stream.enqueued.loop_since = before;
+                }
+                stream.looping.push(kernel);
+            }
+            Work::Other => {
+                stream.looping.clear();
+                stream.enqueued.loop_since = stream.enqueued.work;
+            }
+        }
+    }
+
+    /// Nanoseconds that the work between two points of a stream is thought to take; `None` when there is none. Programs
+    /// measure a few repetitions to choose how many follow: those are told to be long, so that few follow.
+    #[must_use]
+    pub fn busy_between(from: Position, to: Position) -> Option<u64> {
+        let busy = to.busy_ns.checked_sub(from.busy_ns).filter(|busy| *busy > 0)?;
+        let repeats = from.work >= to.loop_since && to.work - from.work >= LOOP;
+        Some(if repeats { busy * STRETCH } else { busy })
     }
 
     /// The end of what is enqueued on a stream.
@@ -61,7 +120,7 @@ impl Progress {
     pub fn wait(&mut self, waiting: (StreamId, DeviceIndex), stream: StreamId, work: u64) {
         let (waiting, device) = waiting;
         if waiting != stream && !self.is_over(stream, work) {
-            self.enqueue(waiting, device, 0);
+            self.enqueue(waiting, device);
             let place = self.streams.entry(waiting).or_default().waits.entry(stream).or_default();
             *place = (*place).max(work);
         }
@@ -128,19 +187,19 @@ mod tests {
     fn an_idle_stream_is_over_at_once() {
         let mut progress = Progress::default();
         assert!(progress.ask(ONE, progress.position(ONE).work));
-        progress.enqueue(ONE, DEVICE, 5);
+        progress.enqueue_work(ONE, DEVICE, Work::Other, 5);
         progress.finish_stream(ONE);
         assert!(progress.ask(ONE, progress.position(ONE).work));
-        assert_eq!(progress.position(ONE), Position { work: 1, busy_ns: 5 });
+        assert_eq!(progress.position(ONE), Position { work: 1, busy_ns: 5, loop_since: 1 });
     }
 
     #[test]
     fn a_loop_that_asks_ends() {
         let mut progress = Progress::default();
-        progress.enqueue(ONE, DEVICE, 0);
+        progress.enqueue(ONE, DEVICE);
         let answers = (0..).map(|_| progress.ask(ONE, 1)).take_while(|over| !over).count();
         assert_eq!(answers, PATIENCE as usize);
-        progress.enqueue(ONE, DEVICE, 0);
+        progress.enqueue(ONE, DEVICE);
         assert!(progress.ask(ONE, 1), "what was over stays over");
         assert!(!progress.ask(ONE, 2));
     }
@@ -148,14 +207,36 @@ mod tests {
     #[test]
     fn waiting_for_a_stream_is_waiting_for_what_it_waits_for() {
         let mut progress = Progress::default();
-        progress.enqueue(TWO, DEVICE, 0);
+        progress.enqueue(TWO, DEVICE);
         progress.wait((ONE, DEVICE), TWO, 1);
         assert!(!progress.is_over(ONE, 1), "the wait is work");
-        progress.enqueue(TWO, DEVICE, 0);
+        progress.enqueue(TWO, DEVICE);
         progress.finish_stream(ONE);
         assert!(progress.is_over(TWO, 1));
         assert!(!progress.is_over(TWO, 2), "but not for what came later");
         progress.finish_device(DEVICE);
         assert!(progress.is_over(TWO, 2));
+    }
+
+    #[test]
+    fn loops_that_measure_are_told_to_be_long() {
+        let mut progress = Progress::default();
+        let launch = |progress: &mut Progress, work| {
+            progress.enqueue_work(ONE, DEVICE, work, 10);
+            progress.position(ONE)
+        };
+        let start = launch(&mut progress, Work::Other);
+        assert_eq!(Progress::busy_between(start, start), None);
+        let one = launch(&mut progress, Work::Made { kernel: 1 });
+        assert_eq!(Progress::busy_between(start, one), Some(10), "a single repetition is as long as it is");
+        for _ in 0..4 {
+            launch(&mut progress, Work::Fill);
+            launch(&mut progress, Work::Made { kernel: 1 });
+        }
+        let end = progress.position(ONE);
+        assert_eq!(Progress::busy_between(start, end), Some(90 * STRETCH));
+        launch(&mut progress, Work::Other);
+        let later = progress.position(ONE);
+        assert_eq!(Progress::busy_between(start, later), Some(100), "a step of a program is no such loop");
     }
 }

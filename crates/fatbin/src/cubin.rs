@@ -14,6 +14,7 @@
 //! | code size | size of `.text.<name>` (16 bytes per instruction since `sm_70`) |
 
 mod attributes;
+pub mod code;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ use object::elf::{FileHeader64, SHT_NOBITS};
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym, SymbolTable};
 
 use self::attributes::Attribute;
+use self::code::Instructions;
 
 /// One parameter of a kernel, in the order of its declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +51,8 @@ pub struct KernelInfo {
     pub constant_bank: u32,
     /// Bytes of machine code.
     pub code: u32,
+    /// What the code is made of; nothing is counted when the facts come from a database.
+    pub instructions: Instructions,
 }
 
 impl KernelInfo {
@@ -115,6 +119,7 @@ struct Reader<'a> {
     image: &'a [u8],
     sections: SectionTable<'a, Elf>,
     symbols: SymbolTable<'a, Elf>,
+    flags: u32,
 }
 
 impl<'a> Reader<'a> {
@@ -123,7 +128,7 @@ impl<'a> Reader<'a> {
         let endian = header.endian()?;
         let sections = header.sections(endian, image)?;
         let symbols = sections.symbols(endian, image, object::elf::SHT_SYMTAB)?;
-        Ok(Self { endian, image, sections, symbols })
+        Ok(Self { endian, image, sections, symbols, flags: header.e_flags(endian) })
     }
 
     fn kernels(&self) -> BTreeMap<&'a str, KernelInfo> {
@@ -141,6 +146,7 @@ impl<'a> Reader<'a> {
             } else if let Some(info) = name.strip_prefix(".text.").and_then(|kernel| kernels.get_mut(kernel))
             {
                 info.code = size;
+                info.instructions = code::count(self.data(section), self.arch());
                 info.registers = section.sh_info(self.endian) >> 24;
             } else if let Some(info) =
                 name.strip_prefix(".nv.shared.").and_then(|kernel| kernels.get_mut(kernel))
@@ -156,6 +162,12 @@ impl<'a> Reader<'a> {
         kernels.retain(|_, info| info.code > 0);
         self.global_attributes(global, &mut kernels);
         kernels
+    }
+
+    /// The architecture, which the ELF header's flags name: in the lowest byte, or since CUDA 13 in the one above it.
+    fn arch(&self) -> u32 {
+        let flags = self.flags;
+        if flags & 0xff == 0 || flags >> 24 != 0 { flags >> 8 & 0xff } else { flags & 0xff }
     }
 
     fn named_sections(&self) -> impl Iterator<Item = (&'a str, &'a <Elf as FileHeader>::SectionHeader)> {

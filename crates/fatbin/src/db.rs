@@ -159,6 +159,7 @@ impl KernelDb {
             local_memory: word(bytes, at + 28),
             constant_bank: word(bytes, at + 32),
             code: word(bytes, at + 36),
+            ..KernelInfo::default()
         }
     }
 

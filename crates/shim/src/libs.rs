@@ -105,7 +105,7 @@ pub(crate) fn enqueue(call: &mut Call<'_>, stream: u64) -> Result<(StreamId, boo
     let stream = call.stream(&machine, stream)?;
     match stream.capture {
         Some(capture) => machine.graphs.enqueue(capture, stream.id, NodeKind::Kernel, None),
-        None => machine.progress.enqueue(stream.id, stream.device, 0),
+        None => machine.progress.enqueue(stream.id, stream.device),
     }
     Ok((stream.id, stream.capture.is_some()))
 }

@@ -5,7 +5,7 @@
 
 #![expect(unsafe_code, unreachable_pub, reason = "exports C functions that take pointers with lengths")]
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -24,6 +24,8 @@ static REUSE_IS_KNOWN: AtomicBool = AtomicBool::new(false);
 const VERSION: u32 = 2;
 /// `CUDACachingAllocator::TraceEntry::Action::ALLOC`.
 const ALLOC: u8 = 0;
+/// `…::FREE_REQUESTED`.
+const FREE: u8 = 1;
 
 /// Version of the functions in this module.
 #[unsafe(no_mangle)]
@@ -93,12 +95,26 @@ pub unsafe extern "C" fn trompe_op_end(outputs: *const u8, outputs_len: u32, sin
     });
 }
 
+/// Tensors that the framework's caching allocator has given out: bytes by address.
+static TENSORS: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
+
+/// The tensor that contains an address: where it begins, and its bytes.
+pub(crate) fn tensor_at(address: u64) -> Option<(u64, u64)> {
+    let tensors = TENSORS.lock().unwrap_or_else(PoisonError::into_inner);
+    let (&start, &bytes) = tensors.range(..=address).next_back()?;
+    (address - start < bytes).then_some((start, bytes))
+}
+
 /// The framework's caching allocator did something. A block that it hands out reads zero afterwards, as on a device where
 /// nothing was ever computed; otherwise the program would see what an earlier tensor left there.
 #[unsafe(no_mangle)]
 pub extern "C" fn trompe_alloc_event(action: u8, address: u64, size: u64, stream: u64) {
+    if action == FREE {
+        TENSORS.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
+    }
     if action == ALLOC {
         know_reuse();
+        TENSORS.lock().unwrap_or_else(PoisonError::into_inner).insert(address, size);
         let _ = catch_unwind(|| {
             let mut machine = machine();
             if machine.memory.is_accessible(address, size) && machine.memory.device_of(address).is_some() {

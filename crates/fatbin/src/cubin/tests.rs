@@ -14,6 +14,7 @@ fn check(attributes: &[Vec<u8>], parameters: &[(u32, u32)], max_threads: u32) {
         max_threads,
         constant_bank: 560,
         code: 256,
+        ..KernelInfo::default()
     };
     assert_eq!(kernels(&image).unwrap(), BTreeMap::from([("k", expected)]));
 }

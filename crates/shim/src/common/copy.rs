@@ -4,6 +4,8 @@ use trompe_base::Bytes;
 use trompe_cuda_abi::runtime::Address;
 use trompe_device::graph::{Effect, NodeKind};
 use trompe_device::memory::BlockKind;
+use trompe_device::pace;
+use trompe_device::progress::Work;
 use trompe_trace::descriptor::{Copy, Place};
 use trompe_trace::record::Record;
 
@@ -63,15 +65,16 @@ pub(crate) fn transfer(call: &mut Call<'_>, request: Transfer) -> Outcome {
     let pageable = copy.from == Place::Pageable || copy.to == Place::Pageable;
     let device_only = matches!(copy.from, Place::Device) && matches!(copy.to, Place::Device);
     let blocking = (synchronous && !device_only) || (pageable && !staged);
-    after(&mut machine, stream, blocking);
+    after(&mut machine, stream, bytes, blocking);
     call.record(&Record::Copy { api: call.api.0, stream: stream.id, copy, blocking });
     Ok(())
 }
 
 /// Notes a copy in its stream's progress; the host has waited for a blocking one.
-fn after(machine: &mut HostMachine, stream: StreamRef, blocking: bool) {
+fn after(machine: &mut HostMachine, stream: StreamRef, bytes: u64, blocking: bool) {
     if stream.capture.is_none() {
-        machine.progress.enqueue(stream.id, stream.device, 0);
+        let ns = machine.sheet().map_or(0, |sheet| pace::transfer_ns(sheet, 2 * bytes));
+        machine.progress.enqueue_work(stream.id, stream.device, Work::Other, ns);
         if blocking {
             machine.progress.finish_stream(stream.id);
         }
@@ -170,7 +173,7 @@ pub(crate) fn transfer_2d(call: &mut Call<'_>, request: Transfer2D) -> Outcome {
     }
     let pageable = copy.from == Place::Pageable || copy.to == Place::Pageable;
     let blocking = synchronous || pageable;
-    after(&mut machine, stream, blocking);
+    after(&mut machine, stream, bytes, blocking);
     call.record(&Record::Copy { api: call.api.0, stream: stream.id, copy, blocking });
     Ok(())
 }

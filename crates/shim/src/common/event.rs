@@ -3,6 +3,7 @@
 use trompe_cuda_abi::pointer::Out;
 use trompe_cuda_abi::runtime::{Address, RuntimeError};
 use trompe_device::graph::NodeKind;
+use trompe_device::progress::Progress;
 use trompe_device::stream::Event;
 use trompe_trace::record::Record;
 
@@ -138,12 +139,10 @@ pub(crate) fn elapsed_time(
         return Err(RuntimeError::NOT_READY.into());
     }
     let busy = match (start.place, end.place) {
-        (Some((one, from)), Some((other, to))) if one == other && to.busy_ns > from.busy_ns => {
-            Some((to.busy_ns - from.busy_ns) as f64)
-        }
+        (Some((one, from)), Some((other, to))) if one == other => Progress::busy_between(from, to),
         _ => None,
     };
-    let elapsed = busy.unwrap_or(end.recorded_ns as f64 - start.recorded_ns as f64) / 1e6;
+    let elapsed = busy.map_or(end.recorded_ns as f64 - start.recorded_ns as f64, |ns| ns as f64) / 1e6;
     let elapsed = elapsed as f32;
     milliseconds.write(if elapsed.abs() < RESOLUTION { RESOLUTION } else { elapsed })?;
     call.arguments = [u64::from(start.id.0), u64::from(end.id.0), 0, 0];

@@ -3,6 +3,8 @@
 use trompe_cuda_abi::runtime::Address;
 use trompe_device::graph::{Effect, NodeKind};
 use trompe_device::memory::Content;
+use trompe_device::pace;
+use trompe_device::progress::Work;
 use trompe_trace::record::Record;
 
 use super::Outcome;
@@ -50,7 +52,8 @@ pub(crate) fn fill(call: &mut Call<'_>, request: Fill) -> Outcome {
             machine.graphs.enqueue(capture, stream.id, NodeKind::Set, Some(effect));
         }
         None => {
-            machine.progress.enqueue(stream.id, stream.device, 0);
+            let ns = machine.sheet().map_or(0, |sheet| pace::transfer_ns(sheet, bytes));
+            machine.progress.enqueue_work(stream.id, stream.device, Work::Fill, ns);
             perform(&mut machine, to, &pattern, count);
         }
     }

@@ -177,7 +177,7 @@ pub(crate) fn launch(call: &mut Call<'_>, executable: Address, stream: Address) 
         machine_ref.graphs.enqueue(capture, stream.id, NodeKind::Child, None);
         return Ok(());
     }
-    machine_ref.progress.enqueue(stream.id, stream.device, 0);
+    machine_ref.progress.enqueue(stream.id, stream.device);
     let mut calls = Vec::new();
     for effect in effects {
         match effect {

@@ -21,7 +21,7 @@ pub(crate) fn launch(call: &mut Call<'_>, stream: Address, function: Address, ar
         machine.graphs.enqueue(capture, stream.id, NodeKind::Host, Some(effect));
         return Ok(());
     }
-    machine.progress.enqueue(stream.id, stream.device, 0);
+    machine.progress.enqueue(stream.id, stream.device);
     drop(machine);
     call.settle();
     run(function, argument);

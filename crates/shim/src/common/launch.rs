@@ -1,9 +1,13 @@
 //! Kernel launches.
 
+use std::collections::BTreeMap;
+
 use trompe_cuda_abi::pointer::In;
 use trompe_cuda_abi::runtime::{Address, Dim3, RuntimeError};
 use trompe_device::graph::{Effect, NodeKind};
 use trompe_device::kernel::{Kernel, Semantics};
+use trompe_device::occupancy::Demand;
+use trompe_device::progress::Work;
 use trompe_hardware::Compute;
 use trompe_trace::record::Record;
 
@@ -74,16 +78,52 @@ pub(crate) fn launch(call: &mut Call<'_>, request: Launch) -> Outcome {
             machine.kernels.get_mut(request.kernel)?.announced = sink::generation();
         }
     }
-    call.thread.scratch.replace(values);
     if stream.capture.is_none() {
-        machine.progress.enqueue(stream.id, stream.device, 0);
+        let (work, ns) = pace(machine, request.kernel, &request, &values)?;
+        machine.progress.enqueue_work(stream.id, stream.device, work, ns);
     }
+    call.thread.scratch.replace(values);
     match (stream.capture, effect) {
         (Some(capture), effect) => machine.graphs.enqueue(capture, stream.id, NodeKind::Kernel, effect),
         (None, Some(Effect::Fill { to, pattern, count })) => fill::perform(machine, to, &pattern, count),
         (None, _) => {}
     }
     Ok(())
+}
+
+/// What a launch is thought to take. Only kernels that the program made itself are ever compared by measuring; the
+/// framework's own get a plain time, so that a launch costs no more for it.
+fn pace(
+    machine: &HostMachine,
+    kernel: Address,
+    request: &Launch,
+    values: &[u8],
+) -> Result<(Work, u64), Failure> {
+    const PLAIN_NS: u64 = 5_000;
+    let kernel = machine.kernels.get(kernel)?;
+    let (Some(info), Some(sheet), true) = (kernel.info(), machine.sheet(), kernel.from_module) else {
+        return Ok((Work::Other, PLAIN_NS));
+    };
+    let mut at = 0;
+    let mut tensors = BTreeMap::new();
+    for parameter in &info.parameters {
+        let value = values.get(at..at + parameter.size as usize).unwrap_or_default();
+        at += parameter.size as usize;
+        if let Ok(address) = value.try_into().map(u64::from_le_bytes)
+            && let Some((start, bytes)) = observe::tensor_at(address)
+        {
+            tensors.insert(start, bytes);
+        }
+    }
+    let tensors: Vec<u64> = tensors.into_values().collect();
+    let Dim3 { x, y, z } = request.block;
+    let threads = x.saturating_mul(y).saturating_mul(z);
+    let shared = request.shared + u64::from(info.static_shared);
+    let blocks = [request.grid.x, request.grid.y, request.grid.z].into_iter().map(u64::from).product();
+    let demand = Demand { threads, registers: info.registers, shared };
+    let launch = trompe_device::pace::Launch { blocks, demand, tensors: &tensors };
+    let ns = trompe_device::pace::kernel_ns(sheet, info, &launch);
+    Ok((Work::Made { kernel: kernel.id.0 }, ns))
 }
 
 fn check_geometry(compute: &Compute, kernel: &Kernel, request: &Launch) -> Outcome {
@@ -173,4 +213,12 @@ fn announce(call: &mut Call<'_>, kernel: &Kernel) {
         parameters: &sizes,
         from_module: kernel.from_module,
     });
+    // What the code of a kernel that the program made is made of; its own kernels' the database does not keep.
+    if let Some(info) = kernel.info().filter(|info| kernel.from_module && info.instructions.total() > 0) {
+        let key = format!("kernel.instructions/{}", kernel.id.0);
+        let text = info.instructions.describe();
+        let resources =
+            format!("{text}; {} registers, {} bytes of local memory", info.registers, info.local_memory);
+        call.announce(&Record::Meta { key: &key, value: &resources });
+    }
 }
