@@ -1,1 +1,5 @@
-"""Python side of trompe. `trompe.npu` writes NPU kernels."""
+"""Python side of trompe. `gate` says how a job's experts are chosen; `trompe.npu` writes NPU kernels."""
+
+from .routing import gate
+
+__all__ = ["gate"]

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use trompe_session::estimators::Clock;
-use trompe_session::{HostChoice, JitterChoice, NetworkSource, RankChoice, StepChoice, StragglerChoice};
+use trompe_session::{
+    HostChoice, JitterChoice, NetworkSource, RankChoice, Routing, StepChoice, StragglerChoice,
+};
 
 /// Predicts what a deep-learning training job will do on a GPU cluster, without any GPU.
 #[derive(Debug, Parser)]
@@ -77,6 +79,13 @@ pub(crate) struct RunArguments {
     /// to equal.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) verify: u32,
+    /// How choices in values that nobody computes are made up, such as the experts of tokens: balanced, uniform[:SEED],
+    /// zipf:S[:SEED] or dirichlet:A[:SEED].
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) routing: Option<Routing>,
+    /// Run the job N times with different seeds of a drawn routing, and tell how the step time is spread.
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) samples: u64,
     /// Start each rank as a process of its own instead of forking them from one that has imported the framework.
     #[arg(long)]
     pub(crate) no_prefork: bool,

@@ -242,6 +242,7 @@ fn try_emulation(
         kernel_db: None,
         record_operators: false,
         launcher: crate::launch::LauncherSettings::default(),
+        routing: None,
     };
     let python = &environment.executable;
     let output = Command::new(python)

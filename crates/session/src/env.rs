@@ -97,6 +97,9 @@ registry! {
     /// Whether operators are recorded.
     TROMPE_RECORD_OPS = "TROMPE_RECORD_OPS", Trompe,
         "`0`: framework operators and their shapes are not recorded (`--no-record-ops`)";
+    /// Policy for choices in unknown values.
+    TROMPE_ROUTING = "TROMPE_ROUTING", Both,
+        "how choices in values that nobody computes are made up (`--routing`): balanced, uniform, zipf:S or dirichlet:A";
     /// Ranks that a script starts together.
     TROMPE_SPAWNED = "TROMPE_SPAWNED", Trompe,
         "how many processes `torch.multiprocessing` started together; set by the Python hook for those processes";

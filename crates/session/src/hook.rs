@@ -14,12 +14,12 @@ static HOOK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../python/trompe_hoo
 static BUILDER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../python/trompe");
 
 /// Unpacks the hook into `cache` (files that are there already are left as they are) and returns the folder to put
-/// in front of `PYTHONPATH`.
+/// in front of `PYTHONPATH`. The package `trompe` lies in it too, so that a job can import it.
 ///
 /// # Errors
 /// When the cache cannot be written to.
 pub fn unpack(cache: &Path) -> Result<PathBuf, SessionError> {
-    unpack_as(&HOOK, cache, ("hook", ""))
+    unpack_as(&[(&HOOK, ""), (&BUILDER, "trompe")], cache, "hook")
 }
 
 /// The same for the package `trompe`, which writes NPU kernels.
@@ -27,25 +27,30 @@ pub fn unpack(cache: &Path) -> Result<PathBuf, SessionError> {
 /// # Errors
 /// When the cache cannot be written to.
 pub fn unpack_builder(cache: &Path) -> Result<PathBuf, SessionError> {
-    unpack_as(&BUILDER, cache, ("builder", "trompe"))
+    unpack_as(&[(&BUILDER, "trompe")], cache, "builder")
 }
 
-/// Unpacks `folder` into `inside` of a folder in `cache` that is named after `name` and the content.
+/// Unpacks each folder into the place beside it inside of a folder in `cache` that is named after `name` and the content.
 fn unpack_as(
-    folder: &'static Dir<'static>,
+    folders: &[(&'static Dir<'static>, &str)],
     cache: &Path,
-    (name, inside): (&str, &str),
+    name: &str,
 ) -> Result<PathBuf, SessionError> {
-    let files = files(folder);
+    let files: Vec<(PathBuf, &File<'_>)> = folders
+        .iter()
+        .flat_map(|(folder, inside)| {
+            files(folder).into_iter().map(|file| (Path::new(inside).join(file.path()), file))
+        })
+        .collect();
     let mut hasher = SipHasher13::new();
-    for file in &files {
-        hasher.write(file.path().as_os_str().as_encoded_bytes());
+    for (path, file) in &files {
+        hasher.write(path.as_os_str().as_encoded_bytes());
         hasher.write_usize(file.contents().len());
         hasher.write(file.contents());
     }
     let folder = cache.join(format!("{name}-{:016x}", hasher.finish128().h1));
-    for file in files {
-        let path = folder.join(inside).join(file.path());
+    for (path, file) in files {
+        let path = folder.join(path);
         if fs::read(&path).is_ok_and(|content| content == file.contents()) {
             continue;
         }

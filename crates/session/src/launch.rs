@@ -26,7 +26,7 @@ use trompe_base::Rank;
 use crate::clock::Stopwatch;
 use crate::install::Libraries;
 use crate::zygote::Zygote;
-use crate::{SessionError, descendants, env};
+use crate::{Routing, SessionError, descendants, env};
 use group::Group;
 use interruptions::Interruptions;
 
@@ -49,6 +49,8 @@ pub struct Emulation {
     pub record_operators: bool,
     /// What a launcher set for its ranks beside what it was started with.
     pub launcher: LauncherSettings,
+    /// How choices in values that nobody computes are made up.
+    pub routing: Option<Routing>,
 }
 
 /// What a launcher that was met on the way set for its ranks.
@@ -81,6 +83,7 @@ impl Emulation {
             (env::TROMPE_CONFIG, self.config.clone().into()),
             (env::TROMPE_RECORD_OPS, OsString::from(if self.record_operators { "1" } else { "0" })),
         ];
+        variables.extend(self.routing.map(|routing| (env::TROMPE_ROUTING, routing.to_string().into())));
         variables.extend(self.programs.as_deref().map(|folder| in_front(env::PATH, folder)));
         variables.extend(self.traces.clone().map(|path| (env::TROMPE_TRACE_DIR, path.into())));
         variables.extend(self.kernel_db.clone().map(|path| (env::TROMPE_KERNEL_DB, path.into())));

@@ -1,6 +1,7 @@
 //! A job under emulation, from its command line to its report.
 
 mod met;
+mod samples;
 mod workers;
 
 use std::ffi::OsString;
@@ -19,9 +20,12 @@ use crate::python::{Advice, How, Torch};
 pub(crate) use crate::run::workers::Kept;
 use crate::run::workers::{Launched, Workers};
 use crate::{
-    Choices, HostChoice, Prediction, Progress, RankChoice, RunFacts, SessionError, Stage, StepChoice, cache,
-    collating, disk, env, hook, install, kernels, machine, programs, python, simulate, world,
+    Choices, HostChoice, Prediction, Progress, RankChoice, Routing, RunFacts, SessionError, Stage,
+    StepChoice, cache, collating, disk, env, hook, install, kernels, machine, programs, python, simulate,
+    world,
 };
+
+pub use samples::samples;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -48,6 +52,8 @@ pub struct Request {
     pub ranks: RankChoice,
     /// How many further ranks are compared with those that they are taken to equal.
     pub verify: u32,
+    /// How choices in values that nobody computes are made up; balanced when not given.
+    pub routing: Option<Routing>,
     /// Whether ranks are forked from one process that has imported the framework.
     pub prefork: bool,
 }
@@ -242,6 +248,7 @@ fn prepare(
         kernel_db: kernels.path,
         record_operators: request.record_operators,
         launcher: LauncherSettings::default(),
+        routing: request.routing,
     };
     Ok(Prepared { cluster, workers, folder, emulation, advice })
 }

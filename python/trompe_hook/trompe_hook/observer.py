@@ -33,6 +33,14 @@ class Unavailable(Exception):
     """The observer cannot be built here; the text says why and what to do."""
 
 
+_loaded = []
+
+
+def current():
+    """The observer of this process, or `None` before PyTorch is imported or when it cannot be built."""
+    return _loaded[-1] if _loaded else None
+
+
 class Observer:
     """The loaded observer."""
 
@@ -53,6 +61,17 @@ class Observer:
         state = self._code.trompe_observer_start()
         names = {0: "watched", 2: "not watched: not the caching allocator"}
         target.meta("hook.allocator", names[state])
+
+    def set_routing(self, policy):
+        """How choices in unknown values are made up (`ext/routing.h`); True when the text is a policy."""
+        return self._code.trompe_routing_default(policy.encode()) == 0
+
+    def push_routing(self, policy):
+        """The same for this thread, until `pop_routing`."""
+        self._code.trompe_routing_push(policy.encode())
+
+    def pop_routing(self):
+        self._code.trompe_routing_pop()
 
     def report(self):
         """Records what is known only at the end."""
@@ -81,6 +100,11 @@ def load(target, torch):
     describe = target.recording() and os.environ.get("TROMPE_RECORD_OPS") != "0"
     attached = watcher.attach(target, describe)
     target.meta("hook.observer", "attached" if attached and describe else "operators are not recorded")
+    policy = os.environ.get("TROMPE_ROUTING") or "balanced"
+    if not watcher.set_routing(policy):
+        library.note(f"TROMPE_ROUTING={policy} is no policy; choices in unknown values are balanced")
+    target.meta("values.routing", policy)
+    _loaded.append(watcher)
     return watcher
 
 

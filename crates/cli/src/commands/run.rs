@@ -22,10 +22,14 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         record_operators: !arguments.no_record_ops,
         ranks: arguments.ranks,
         verify: arguments.verify,
+        routing: arguments.routing,
         prefork: !arguments.no_prefork,
     };
     let mut progress = Shown::new();
-    let finished = run::run(&request, &mut progress)?;
+    let finished = match arguments.samples {
+        0 | 1 => run::run(&request, &mut progress)?,
+        count => run::samples(&request, count, &mut progress)?,
+    };
     progress.clear();
     if let Some(prediction) = &finished.prediction {
         let written = finished.problems.is_empty().then_some(&finished.layout);
