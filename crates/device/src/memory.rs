@@ -36,6 +36,9 @@ pub trait Backing {
     /// Reserves such memory anywhere; `None` when the system refuses.
     fn reserve(&self, bytes: u64) -> Option<u64>;
 
+    /// Whether the program has memory in a whole range.
+    fn is_mapped(&self, address: u64, bytes: u64) -> bool;
+
     /// Gives a reservation back to the system.
     fn release(&self, address: u64, bytes: u64);
 
@@ -181,6 +184,13 @@ impl<B: Backing> Memory<B> {
             return Err(MemoryError::Invalid);
         }
         let end = address.checked_add(bytes).ok_or(MemoryError::Invalid)?;
+        if address < LOWEST
+            || end > END
+            || (DEVICE_BASE..VIRTUAL_END).contains(&address)
+            || !self.backing.is_mapped(address, bytes)
+        {
+            return Err(MemoryError::Invalid);
+        }
         let overlaps =
             self.blocks.range(..end).next_back().is_some_and(|(&at, block)| at + block.bytes > address);
         if overlaps {

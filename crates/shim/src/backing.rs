@@ -38,6 +38,13 @@ impl Backing for HostBacking {
         Some(got as u64)
     }
 
+    fn is_mapped(&self, address: u64, bytes: u64) -> bool {
+        let first = address / 4096 * 4096;
+        let length = (address + bytes).next_multiple_of(4096) - first;
+        // SAFETY: writes nothing; the answer is an error where the range has a hole.
+        unsafe { libc::msync(first as *mut libc::c_void, length as usize, libc::MS_ASYNC) == 0 }
+    }
+
     fn release(&self, address: u64, bytes: u64) {
         // SAFETY: the caller names a reservation of its own, which nobody refers to any more.
         unsafe { libc::munmap(address as *mut libc::c_void, bytes as usize) };

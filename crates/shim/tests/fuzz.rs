@@ -99,7 +99,9 @@ impl Source {
         // SAFETY: the leaked buffer of this process; only the calls wrote there.
         let words = unsafe { std::slice::from_raw_parts_mut(self.buffer as *mut u64, 1024) };
         for word in words.iter_mut().filter(|word| **word != 0) {
-            if *word >> 48 != 0 && *word >> 48 < 0x80 || (0x2000_0000_0000..0x4000_0000_0000).contains(word) {
+            if *word >> 48 != 0 && *word >> 48 < 0x80
+                || (0x2000_0000_0000..0x4000_0000_0000).contains(word) && *word % 256 == 0
+            {
                 if self.seen.len() < 256 {
                     self.seen.push(*word);
                 } else {
@@ -283,7 +285,7 @@ macro_rules! libraries {
 
 libraries! {
     cudart for_each_cudart {
-        use trompe_cuda_abi::runtime::{DeviceProperties, Dim3, FunctionAttributes, IpcHandle, LaunchConfig, PointerAttributes};
+        use trompe_cuda_abi::runtime::{DeviceProperties, DeviceProperties12, Dim3, FunctionAttributes, IpcHandle, LaunchConfig, PointerAttributes};
     }
     cuda for_each_cuda {
         use trompe_cuda_abi::driver::{AllocationProperties, DriverLaunchConfig};

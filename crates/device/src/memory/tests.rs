@@ -20,6 +20,10 @@ impl Backing for Noted {
         (bytes < 1 << 40).then_some(*next)
     }
 
+    fn is_mapped(&self, _: u64, _: u64) -> bool {
+        true
+    }
+
     fn release(&self, _: u64, _: u64) {}
 
     fn discard(&self, address: u64, bytes: u64) {

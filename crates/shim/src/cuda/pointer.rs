@@ -46,6 +46,11 @@ pub(crate) fn get_attributes(
     data: In<u64>,
     address: Address,
 ) -> Outcome {
+    /// There are fewer attributes than this.
+    const MOST: u32 = 64;
+    if count == 0 || count > MOST {
+        return Err(Failure::InvalidValue);
+    }
     let machine = call.machine();
     let known = known(&machine, address);
     for index in 0..count as usize {

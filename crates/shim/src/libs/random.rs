@@ -41,5 +41,5 @@ pub(crate) fn generate<const SIZE: u64>(
 ) -> Outcome {
     let stream = libraries().generators.stream(generator)?;
     let symbol = tables::row(call.api).1.symbol;
-    record_library(call, stream, [0, count as u64 * SIZE], symbol)
+    record_library(call, stream, [0, (count as u64).saturating_mul(SIZE)], symbol)
 }

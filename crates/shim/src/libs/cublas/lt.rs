@@ -4,6 +4,7 @@
 
 use trompe_cuda_abi::pointer::{In, Out};
 use trompe_device::blas::lt;
+use trompe_device::memory::{DEVICE_BASE, VIRTUAL_END};
 
 use super::handle::{CUDART_VERSION, version_number};
 use super::{accumulates, library, record_product, scalar_size};
@@ -82,7 +83,8 @@ pub(crate) fn init_preference(call: &mut Call<'_>, preference: Out<u64>, _size: 
 /// no addresses of user space, so the two cannot be mistaken.
 fn resolve(object: u64) -> u64 {
     const USER_SPACE: std::ops::Range<u64> = 1 << 16..1 << 47;
-    if !USER_SPACE.contains(&object) || !object.is_multiple_of(8) {
+    const DEVICES: std::ops::Range<u64> = DEVICE_BASE..VIRTUAL_END;
+    if !USER_SPACE.contains(&object) || DEVICES.contains(&object) || !object.is_multiple_of(8) {
         return object;
     }
     In::<u64>::new(object as usize).read().unwrap_or(object)

@@ -15,6 +15,8 @@ const PEER_OK: u32 = 0;
 const PEER_NOT_SUPPORTED: u32 = 6;
 /// `NVML_TOPOLOGY_NODE`: paths between devices cross host bridges of one NUMA node.
 const TOPOLOGY_NODE: u32 = 40;
+/// Sets of processors and of NUMA nodes are shorter than this many words.
+const MOST_WORDS: u32 = 256;
 
 /// Answers a question about a link that exists.
 fn link<T>(
@@ -91,7 +93,7 @@ pub(crate) fn common_ancestor(call: &mut Call<'_>, device: u64, peer: u64, level
 
 fn everything(call: &Call<'_>, device: u64, words: u32, set: Out<u64>) -> Outcome {
     ask(call, device, |_, _| ())?;
-    for index in 0..words as usize {
+    for index in 0..words.min(MOST_WORDS) as usize {
         set.write_at(index, u64::MAX)?;
     }
     Ok(())
@@ -122,7 +124,7 @@ pub(crate) fn memory_affinity(
     _scope: u32,
 ) -> Outcome {
     ask(call, device, |_, _| ())?;
-    for index in 0..words as usize {
+    for index in 0..words.min(MOST_WORDS) as usize {
         set.write_at(index, u64::from(index == 0))?;
     }
     Ok(())
