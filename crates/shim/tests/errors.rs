@@ -71,7 +71,12 @@ check! {
     more_than_the_device_has: { let mut a = 0; cudaMalloc(&raw mut a, 1 << 40) } => OUT_OF_MEMORY;
     more_than_addresses: { let mut a = 0; cudaMalloc(&raw mut a, usize::MAX) } => OUT_OF_MEMORY;
     unregister_of_unknown: { cudaHostUnregister(0x5000) } => NOT_REGISTERED;
-    register_twice: { cudaHostRegister(0x70000, 4096, 0); cudaHostRegister(0x70800, 64, 0) } => ALREADY_REGISTERED;
+    register_twice: {
+        let b = vec![0_u8; 16384].leak().as_ptr() as u64;
+        cudaHostRegister(b, 4096, 0);
+        cudaHostRegister(b + 2048, 64, 0)
+    } => ALREADY_REGISTERED;
+    register_memory_that_is_not_there: { cudaHostRegister(0x70000, 4096, 0) } => INVALID_VALUE;
     copy_to_freed_memory: { let a = memory(4 << 20); cudaFree(a); cudaMemset(a, 1, 64) } => INVALID_VALUE;
     copy_past_the_end: { let a = memory(64); let b = [0u8; 128]; cudaMemcpy(a, b.as_ptr() as u64, 128, 1) } => INVALID_VALUE;
     copy_of_a_strange_kind: { let b = [0u8; 8]; cudaMemcpy(memory(64), b.as_ptr() as u64, 8, 9) } => 21;

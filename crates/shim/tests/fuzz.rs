@@ -307,6 +307,7 @@ libraries! {
     cufile for_each_cufile {}
     nvshmem for_each_nvshmem {}
     nvml for_each_nvml {}
+    nvtx for_each_nvtx {}
 }
 
 /// Functions that follow pointers inside of structures, or that call the program back.

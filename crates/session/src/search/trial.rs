@@ -136,6 +136,7 @@ impl Bench {
             ranks: order.ranks.parse().unwrap_or_default(),
             verify: 0,
             prefork: true,
+            routing: None,
         };
         self.kept.wanted = true;
         run::record(&request, &mut Silent, &mut self.kept)
