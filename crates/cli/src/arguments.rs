@@ -79,8 +79,8 @@ pub(crate) struct RunArguments {
     /// to equal.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) verify: u32,
-    /// How choices in values that nobody computes are made up, such as the experts of tokens: balanced, uniform[:SEED],
-    /// zipf:S[:SEED] or dirichlet:A[:SEED].
+    /// How choices in values that nobody computes are made up, such as the experts of tokens: balanced, uniform, zipf:S
+    /// or dirichlet:A; all but the first take a seed at their end, as in zipf:1.2:7.
     #[arg(long, value_name = "POLICY")]
     pub(crate) routing: Option<Routing>,
     /// Run the job N times with different seeds of a drawn routing, and tell how the step time is spread.

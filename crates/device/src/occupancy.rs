@@ -82,6 +82,7 @@ mod tests {
             shared_reserved_per_block: Bytes(1024),
             copy_engines: 3,
             base_clock: None,
+            sustained_clock: None,
             boost_clock: Hertz(1.98e9),
             tensor_clock: Hertz(1.83e9),
         }

@@ -46,7 +46,7 @@ pub fn kernel_ns(sheet: &DeviceSheet, info: &KernelInfo, launch: &Launch<'_>) ->
     // Blocks come in waves; the last one takes as long as a full one.
     let waves = (blocks / (multiprocessors * resident)).ceil();
     let active = (blocks / multiprocessors).min(resident).max(1.0 / multiprocessors);
-    let clock = compute.boost_clock.0 as f64 / 1e9;
+    let clock = compute.boost_clock.0 / 1e9;
 
     let code = &info.instructions;
     let cost = |class| {
@@ -69,7 +69,7 @@ pub fn kernel_ns(sheet: &DeviceSheet, info: &KernelInfo, launch: &Launch<'_>) ->
     let cycles = (Class::ALL.into_iter().map(cost).sum::<f64>() + tensor) * warps / SLOTS;
     let bytes = launch.tensors.iter().sum::<u64>() as f64;
     let hidden = (active * warps / HIDING_WARPS).clamp(0.05, 1.0);
-    let memory = bytes / (sheet.memory.bandwidth.0 as f64 * 0.9) * 1e9 / hidden;
+    let memory = bytes / (sheet.memory.bandwidth.0 * 0.9) * 1e9 / hidden;
 
     // A matrix product's work follows from its three tensors and is the same in all configurations; how fast it is done
     // depends on the share of the issue slots that its inner loop gives to it.
@@ -92,7 +92,7 @@ pub fn kernel_ns(sheet: &DeviceSheet, info: &KernelInfo, launch: &Launch<'_>) ->
 /// Nanoseconds that a copy or fill of so many bytes is thought to take on the device.
 #[must_use]
 pub fn transfer_ns(sheet: &DeviceSheet, bytes: u64) -> u64 {
-    (LEAST_NS / 2.0 + bytes as f64 / sheet.memory.bandwidth.0 as f64 * 1e9) as u64
+    (LEAST_NS / 2.0 + bytes as f64 / sheet.memory.bandwidth.0 * 1e9) as u64
 }
 
 #[cfg(test)]

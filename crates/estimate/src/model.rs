@@ -2,7 +2,7 @@
 //!
 //! A file is `trompe-model`, a version, and the rest as postcard in a zstd frame: the family, the names of the features
 //! it was trained on, trees (thresholds as numbers into a table per feature, leaf values as 16-bit steps), where its
-//! training data lie ([`Coverage`]), how far off it is ([`Spreads`]), and a [`Card`] that says where it comes from.
+//! training data lie (`Coverage`), how far off it is ([`Spreads`]), and a [`Card`] that says where it comes from.
 //! What is read is checked: another version, other features, damaged trees are errors that say so.
 
 use std::collections::BTreeMap;

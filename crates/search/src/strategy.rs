@@ -5,7 +5,7 @@
 //! told. Names are those of nevergrad, whose own implementations can be used too (`session` runs them); these here
 //! need no Python.
 //!
-//! Why own ones: no Rust library offers these methods behind ask and tell. [`covariance`] is the `cmaes` crate.
+//! Why own ones: no Rust library offers these methods behind ask and tell. `covariance` is the `cmaes` crate.
 
 mod covariance;
 mod differential;
@@ -43,7 +43,7 @@ pub struct Ask {
 /// A choice of strategy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// A model of what was seen so far: [`surrogate`].
+    /// A model of what was seen so far: `surrogate`.
     #[default]
     Auto,
     /// CMA-ES.

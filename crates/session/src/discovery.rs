@@ -5,8 +5,8 @@
 //!
 //! 1. The first and the last rank run, and a few more picked by a seeded lottery (`--verify`).
 //! 2. As soon as they have made one step their groups are known, read from their traces while they write them
-//!    ([`sequence`]). The ends of every axis of the mesh, and all members of groups that send to each other (the
-//!    stages of a pipeline), are the ranks to run ([`plan`]); if others are needed than run, the job begins again with
+//!    (`sequence`). The ends of every axis of the mesh, and all members of groups that send to each other (the
+//!    stages of a pipeline), are the ranks to run (`plan`); if others are needed than run, the job begins again with
 //!    them.
 //! 3. Ranks that *must* run go on to the end. The others are *checks*: each is compared, operation by operation, with
 //!    the rank that it is taken to equal, and stopped when two steps were the same. One that differs goes on and stands

@@ -1,9 +1,9 @@
 //! `trompe search`: studies whose trials are emulated runs.
 //!
 //! The space, strategies, rules and the study itself are `trompe-search`'s. Here is what they must not know: clusters by
-//! name, the journal's place, processes that run trials, and the clock. A trial runs in a *worker* ([`worker`]), a
-//! process of this same program that keeps the framework imported from one trial to the next; [`local`] keeps one
-//! worker for each job slot, pinned to processors of its own, [`ray`] has them on a Ray cluster.
+//! name, the journal's place, processes that run trials, and the clock. A trial runs in a *worker* (`worker`), a
+//! process of this same program that keeps the framework imported from one trial to the next; `local` keeps one
+//! worker for each job slot, pinned to processors of its own, `ray` has them on a Ray cluster.
 
 mod apply;
 mod digest;
