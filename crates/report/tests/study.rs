@@ -93,6 +93,11 @@ fn study() -> Study {
     }
 }
 
+/// A text without its line breaks and columns: where lines end is not what the tests are about.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn the_text_says_the_best_and_why_others_lose() {
     let text = study_text(&study(), Style::default());
@@ -105,7 +110,8 @@ fn the_text_says_the_best_and_why_others_lose() {
         "spread   50 %   1: 1.500 s · 2: 1.000 s · 4: out of memory",
         "Look here.",
     ] {
-        assert!(text.contains(part), "`{part}` is not in\n{text}");
+        let found = words(&text).contains(&words(part));
+        assert!(found, "`{part}` is not in\n{text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
     let nothing = study_text(&Study::default(), Style::default());
