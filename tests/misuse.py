@@ -19,9 +19,9 @@ _TORCH_STUBS = {
         "from . import version\n__version__ = version.__version__\n",
         "__version__ = '2.15.0+cpu'\ncuda = None\nhip = None\n",
     ),
-    "cuda12": (
-        "import ctypes\nctypes.CDLL('libcudart.so.12')\n",
-        "__version__ = '2.9.1+cu128'\ncuda = '12.8'\nhip = None\n",
+    "cuda11": (
+        "import ctypes\nctypes.CDLL('libcudart.so.11.0')\n",
+        "__version__ = '2.0.1+cu118'\ncuda = '11.8'\nhip = None\n",
     ),
 }
 
@@ -82,9 +82,9 @@ def pytorch_without_cuda(runner, folder):
 
 @scenario
 def pytorch_of_another_cuda(runner, folder):
-    env = _stub_torch(folder, "cuda12")
+    env = _stub_torch(folder, "cuda11")
     code, output = _run(runner, folder, ["python", "-c", "import torch"], env=env)
-    return _failed(code) + _said(output, "CUDA 12.8", "CUDA 13") + _no_panic(output)
+    return _failed(code) + _said(output, "CUDA 11.8", "CUDA 12 and 13") + _no_panic(output)
 
 
 @scenario

@@ -312,10 +312,14 @@ void written(const at::Tensor& tensor, uint8_t content) {
   if (span > 0) sink.content_written(address_of(tensor), static_cast<uint64_t>(span), content);
 }
 
-void write(const at::Tensor& target, const at::Tensor& values, uint8_t content) {
+void write(const Operator& op, const at::Tensor& target, const at::Tensor& values, uint8_t content) {
   if (target.sizes() != values.sizes()) {
+    // The processor's kernel has results of its own, as those of an embedding bag for its gradient.
+    if (!op.sizes) return written(target, kUnknown);
     const at::DisableRecordFunctionGuard unobserved;
-    const c10::impl::ExcludeDispatchKeyGuard plain(c10::autograd_dispatch_keyset);
+    // Not a change of the tensor that autograd should count.
+    const c10::impl::ExcludeDispatchKeyGuard plain(c10::autograd_dispatch_keyset |
+                                                   c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView));
     const_cast<at::Tensor&>(target).resize_(values.sizes());
   }
   if (target.numel() == 0) return;
@@ -374,7 +378,7 @@ void compute(Pending& pending, const std::vector<c10::IValue>& outputs) {
   }
   const std::vector<at::Tensor> results = tensors_of(stack);
   if (results.size() != targets.size()) return;
-  for (size_t i = 0; i < results.size(); ++i) write(targets[i], results[i], pending.content);
+  for (size_t i = 0; i < results.size(); ++i) write(op, targets[i], results[i], pending.content);
 }
 
 // A large tensor's stand-in: one element, in as many dimensions.
@@ -475,7 +479,7 @@ void choose(Pending& pending, const std::vector<c10::IValue>& outputs) {
       sizes.push_back(count);
       values = values.reshape(sizes).movedim(-1, dimension);
     }
-    write(target, values, kChosen);
+    write(*pending.op, target, values, kChosen);
   }
 }
 
