@@ -68,6 +68,14 @@ if rank in (0, world - 1):
         dist.recv(got, src=0)
         assert got.item() == 1, got
 
+# Nothing at all: an empty tensor has no address, and what comes after it arrives.
+nothing = torch.tensor([], dtype=torch.int64, device="cuda")
+dist.broadcast(nothing, src=0)
+dist.all_reduce(nothing)
+number = torch.tensor([200 if rank == 0 else -1], device="cuda")
+dist.broadcast(number, src=0)
+assert number.item() == 200, number
+
 # A store that the script makes itself.
 store = dist.TCPStore("127.0.0.1", 29977, world, rank == 0, wait_for_workers=False)
 store.set(f"address/{rank}", f"host of {rank}")

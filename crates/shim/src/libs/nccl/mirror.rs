@@ -44,8 +44,11 @@ pub(super) fn copy(call: &Call<'_>, to: u64, from: u64, bytes: u64) {
     copy_in(&mut machine, to, from, bytes);
 }
 
-/// The bytes at an address; `None` when it cannot be read.
+/// The bytes at an address; `None` when it cannot be read. No bytes can be read anywhere: empty tensors have no address.
 pub(super) fn read(call: &Call<'_>, from: u64, bytes: u64) -> Option<Vec<u8>> {
+    if bytes == 0 {
+        return Some(Vec::new());
+    }
     let machine = call.machine();
     if from == 0 || !machine.memory.is_accessible(from, bytes) {
         return None;
@@ -53,8 +56,11 @@ pub(super) fn read(call: &Call<'_>, from: u64, bytes: u64) -> Option<Vec<u8>> {
     In::<u8>::new(from as usize).read_many(usize::try_from(bytes).ok()?).ok()
 }
 
-/// Writes bytes to an address; whether that could be done.
+/// Writes bytes to an address; whether that could be done. No bytes can be written anywhere.
 pub(super) fn write(call: &Call<'_>, to: u64, bytes: &[u8]) -> bool {
+    if bytes.is_empty() {
+        return true;
+    }
     let mut machine = call.machine();
     let length = bytes.len() as u64;
     if to == 0 || !machine.memory.is_accessible(to, length) {
