@@ -12,6 +12,7 @@ machine really spends.
 import argparse
 import json
 import os
+import resource
 import subprocess
 import tempfile
 import time
@@ -58,34 +59,32 @@ def own_peak(pid):
     return 0
 
 
-def run(programs, cluster, flags, script, watch=True):
+def run(programs, cluster, flags, script):
     """Runs a job with (trompe, python); returns what was measured."""
     trompe, python = programs
     with tempfile.TemporaryDirectory(prefix="trompe-bench-") as folder:
         out = Path(folder) / "out"
         environment = os.environ | {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
         command = [trompe, "run", "--cluster", cluster, *flags, "--out", out, "--", *script]
-        started = time.monotonic()
+        started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
         job = subprocess.Popen(
             command, cwd=HERE / "jobs", env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         spent = resident = count = top = 0
-        pause = 0.5 if watch else 0.2
         with open(Path(folder) / "log", "wb") as log:
             os.set_blocking(job.stdout.fileno(), False)
             while job.poll() is None:
-                time.sleep(pause)
+                time.sleep(0.5)
                 log.write(job.stdout.read() or b"")
                 top = max(top, own_peak(job.pid))
-                if not watch:
-                    continue
                 pids = tree(job.pid)[1:]
                 sizes = [memory(pid, "Pss:") for pid in pids]
                 if sum(sizes) > spent:
                     spent, count = sum(sizes), len(pids) - 1
                     resident = max((memory(pid, "Rss:") for pid in pids), default=0)
             log.write(job.stdout.read() or b"")
-        wall = time.monotonic() - started
+        wall, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+        processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         if job.returncode != 0:
             raise SystemExit((Path(folder) / "log").read_text(errors="replace"))
         report = json.loads((out / "report.json").read_text())
@@ -95,9 +94,10 @@ def run(programs, cluster, flags, script, watch=True):
             "ran": report["ranks_emulated"],
             "checked": report["ranks_checked"],
             "wall_seconds": round(wall, 1),
-            "seconds_per_rank": round(
-                report["job"]["emulation_seconds"] / max(report["ranks_emulated"], 1), 2
-            ),
+            "processor_seconds": round(processor, 1),
+            "emulation_seconds": round(report["job"]["emulation_seconds"], 1),
+            "report_seconds": round(report["job"]["simulation_seconds"], 1),
+            "step_seconds": report["step_time"]["seconds"],
             "processes_at_peak": count,
             "pss_bytes": spent,
             "pss_bytes_per_rank": spent // count if count else None,
@@ -109,6 +109,14 @@ def run(programs, cluster, flags, script, watch=True):
         }
 
 
+def show(name, result):
+    """Prints what was measured of one run."""
+    print(f"{name}:")
+    for key, value in result.items():
+        size = key.endswith(("_bytes", "_bytes_per_rank")) or "_bytes_of" in key
+        print(f"  {key:22} {f'{value / 2**20:.0f} MiB' if size and value else value}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description="Measures worlds of many ranks.")
     parser.add_argument("--trompe", type=Path, default=Path("target/release/trompe"))
@@ -118,28 +126,37 @@ def main():
     arguments = parser.parse_args()
     # Not resolved: the interpreter of a virtual environment is a link.
     programs = arguments.trompe.absolute(), arguments.python.absolute()
-    nodes = max(arguments.resident // 8, 1)
     launcher = ["torchrun", "--nproc-per-node", "8", "gpt3d.py"]
     results = {}
-    for name, flags in (("forked", []), ("plain", ["--no-prefork"])):
-        cluster = f"dgx-h100:{nodes if name == 'forked' else 1}"
-        results[name] = run(programs, cluster, ["--ranks", "all", *flags], launcher)
+
+    def measure(name, *settings):
+        results[name] = run(programs, *settings)
+        if not arguments.json:
+            show(name, results[name])
+
+    large = [*launcher, "--tp", "8", "--pp", "8"]
+    measure("tp8-pp8-dp256", "dgx-h100:2048", [], large)
+    # Many at once, and few: what one more costs is the difference.
+    nodes = max(arguments.resident // 8, 2)
+    everybody = ["--ranks", "all"]
+    measure("forked", f"dgx-h100:{nodes}", everybody, launcher)
+    measure("forked-few", "dgx-h100:1", everybody, launcher)
+    measure("plain", "dgx-h100:1", [*everybody, "--no-prefork"], launcher)
+    many, few = results["forked"], results["forked-few"]
+    further = {
+        key: round((many[key] - few[key]) / (many["ran"] - few["ran"]), 2)
+        for key in ("wall_seconds", "processor_seconds")
+    }
     # Every rank run in full, and only those that differ: the same step.
     mesh = [*launcher, "--tp", "2", "--pp", "2"]
-    for name, flags in (("32-in-full", ["--ranks", "all"]), ("32-folded", [])):
-        results[name] = run(programs, "dgx-h100:4", ["--host", "off", *flags], mesh)
-    large = [*launcher, "--tp", "8", "--pp", "8"]
-    results["tp8-pp8-dp256"] = run(programs, "dgx-h100:2048", [], large, watch=False)
+    measure("32-in-full", "dgx-h100:4", ["--host", "off", *everybody], mesh)
+    measure("32-folded", "dgx-h100:4", ["--host", "off"], mesh)
+    whole, folded = (results[name]["step_seconds"] for name in ("32-in-full", "32-folded"))
+    results["totals"] = {"one-further-rank": further, "folded-to-whole": folded / whole}
     if arguments.json:
         print(json.dumps(results))
-        return
-    for name, result in results.items():
-        print(f"{name}:")
-        for key, value in result.items():
-            if key.endswith(("_bytes", "_bytes_per_rank")) or "_bytes_of" in key:
-                print(f"  {key:22} {f'{value / 2**20:.0f} MiB' if value else 'not measured'}")
-            else:
-                print(f"  {key:22} {value}")
+    else:
+        show("totals", results["totals"])
 
 
 if __name__ == "__main__":
