@@ -50,6 +50,9 @@ _FRAMEWORKS = {
     "transformers",
 }
 
+# What PyTorch itself imports later, when an optimizer is made: a second and 90 MiB in every rank.
+_LATER = "torch._dynamo"
+
 # What numerical libraries would start threads for while they are imported.
 _CALM = ("OPENBLAS_NUM_THREADS",)
 
@@ -189,6 +192,13 @@ class _Watched(dict):
         return super().__contains__(key)
 
 
+def _refuse_asked(name, watched):
+    """Raises `Unfit` when an import has looked at what differs from rank to rank."""
+    if watched.asked:
+        asked = ", ".join(sorted(watched.asked))
+        raise Unfit(f"importing `{name}` reads {asked}, which differs from rank to rank")
+
+
 def preload(names, private):
     """Imports the installed packages among `names`; returns those that were."""
     added = [name for name in _CALM if name not in os.environ]
@@ -210,9 +220,12 @@ def preload(names, private):
             except Exception as error:
                 raise Unfit(f"importing `{name}` failed: {type(error).__name__}: {error}") from None
             done.append(name)
-            if watched.asked:
-                asked = ", ".join(sorted(watched.asked))
-                raise Unfit(f"importing `{name}` reads {asked}, which differs from rank to rank")
+            _refuse_asked(name, watched)
+        if "torch" in sys.modules:
+            # Why it cannot be imported the ranks that need it will see.
+            with contextlib.suppress(Exception):
+                importlib.import_module(_LATER)
+            _refuse_asked(_LATER, watched)
     finally:
         kept.clear()
         kept.update(watched)
