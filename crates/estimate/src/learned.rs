@@ -8,7 +8,7 @@ use trompe_trace::descriptor::Descriptor;
 use crate::coverage::Near;
 use crate::features::{Conditions, Family, Features, features};
 use crate::model::{Model, Models};
-use crate::{Basis, Estimate, Physics};
+use crate::{Basis, Estimate, KernelEstimator, Physics};
 
 /// Doublings from the nearest training shape up to which a model is asked.
 pub const REACH: f64 = 1.5;
@@ -100,28 +100,50 @@ impl Learned {
         if models.is_empty() {
             return None;
         }
-        let features = features(&self.physics, operation, device, conditions)?;
-        let found: Vec<Answer<'_>> = models
-            .iter()
-            .filter_map(|model| {
-                let near =
-                    model.near(&features.values, &device.name).filter(|near| near.distance <= REACH)?;
-                // On a device that the model knows, operations of a kind that was not measured there are left to physics;
-                // only devices that it knows nothing about are carried over to.
-                let known = near.device_seen
-                    || !model.knows_device(&device.name) && model.carries_over(&features.values);
-                known.then(|| Answer { model, features: features.clone(), near, behind: 0.0 })
-            })
-            .collect();
-        // From the last one forward: each that corrects adds to those behind it.
-        let mut behind = 0.0;
-        let mut first = None;
-        for answer in found.into_iter().rev() {
-            let answer = Answer { behind: if answer.model.corrects() { behind } else { 0.0 }, ..answer };
-            behind = answer.residual();
-            first = Some(answer);
+        self.choose(models, &features(&self.physics, operation, device, conditions)?, device)
+    }
+
+    /// The estimate for `operation`, by physics where no model knows it. The same as [`Learned::answer`], then physics, with
+    /// physics asked once.
+    #[must_use]
+    pub fn or_physics(
+        &self,
+        operation: &Descriptor,
+        device: &DeviceSheet,
+        conditions: &Conditions,
+    ) -> Estimate {
+        let models = Family::of(operation).map_or(&[][..], |family| self.models.of(family));
+        let seen = (!models.is_empty()).then(|| features(&self.physics, operation, device, conditions));
+        let Some(features) = seen.flatten() else { return self.physics.estimate(operation, device) };
+        match self.choose(models, &features, device) {
+            Some(answer) => answer.estimate(),
+            None => features.physics,
         }
-        first
+    }
+
+    /// The first of `models` that knows such operations on such a device, with what those behind say if it corrects them.
+    fn choose<'a>(
+        &self,
+        models: &'a [Model],
+        features: &Features,
+        device: &DeviceSheet,
+    ) -> Option<Answer<'a>> {
+        let mut found = models.iter().filter_map(|model| {
+            let near = model.near(&features.values, &device.name).filter(|near| near.distance <= REACH)?;
+            // On a device that the model knows, operations of a kind that was not measured there are left to physics;
+            // only devices that it knows nothing about are carried over to.
+            let known =
+                near.device_seen || !model.knows_device(&device.name) && model.carries_over(&features.values);
+            known.then_some((model, near))
+        });
+        let (model, near) = found.next()?;
+        // Each that corrects adds to the one behind it; one that does not ends the chain.
+        let (mut behind, mut corrects) = (0.0, model.corrects());
+        while corrects && let Some((next, _)) = found.next() {
+            behind += next.residual(&features.values);
+            corrects = next.corrects();
+        }
+        Some(Answer { model, features: features.clone(), near, behind })
     }
 
     /// The estimate for `operation`; `None` where only physics can answer.

@@ -100,9 +100,10 @@ impl Stack {
         if let Some(own) = self.own.get(operation.family()) {
             return own.estimate(operation, device);
         }
-        let learned = self.learned.as_ref().and_then(|learned| learned.answer(operation, device, conditions));
-        let learned = learned.map(|answer| answer.estimate());
-        learned.unwrap_or_else(|| self.physics.estimate(operation, device))
+        match &self.learned {
+            Some(learned) => learned.or_physics(operation, device, conditions),
+            None => self.physics.estimate(operation, device),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Errors of predictions against measurements, by group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use trompe_base::{Bytes, DType};
@@ -13,6 +13,9 @@ use crate::Sample;
 
 /// Worst rows that a group names.
 const WORST: usize = 5;
+
+/// The label of a group over all that was measured of a family on a device.
+pub const ALL: &str = "all";
 
 /// Rows that a group's plot shows at most.
 const POINTS: usize = 200;
@@ -150,11 +153,7 @@ pub struct Group {
 /// `others` are all measurements that are known, for the noise: those of the rows themselves included.
 #[must_use]
 pub fn groups(rows: &[(&Sample, Compared)], others: &[Sample]) -> Vec<Group> {
-    let mut same = BTreeMap::<u64, Vec<(&str, f64)>>::new();
-    for other in others.iter().filter(|other| other.operations.len() == 1) {
-        let entry = same.entry(key(&other.operations[0], &other.device)).or_default();
-        entry.push((&other.source, other.seconds));
-    }
+    let same = repeats(others);
     let mut groups = BTreeMap::<_, Vec<&(&Sample, Compared)>>::new();
     for row in rows {
         let sample = row.0;
@@ -163,6 +162,37 @@ pub fn groups(rows: &[(&Sample, Compared)], others: &[Sample]) -> Vec<Group> {
         groups.entry(name).or_default().push(row);
     }
     groups.into_values().map(|rows| group(&rows, &same)).collect()
+}
+
+/// Groups rows by family and device alone: label [`ALL`], the sources joined, no plot.
+#[must_use]
+pub fn summary(rows: &[(&Sample, Compared)], others: &[Sample]) -> Vec<Group> {
+    let same = repeats(others);
+    let mut groups = BTreeMap::<_, Vec<&(&Sample, Compared)>>::new();
+    for row in rows {
+        groups.entry((row.0.family(), &row.0.gpu)).or_default().push(row);
+    }
+    let whole = |rows: Vec<&(&Sample, Compared)>| {
+        let sources: BTreeSet<&str> = rows.iter().map(|row| row.0.origin()).collect();
+        Group {
+            source: sources.into_iter().collect::<Vec<_>>().join(", "),
+            label: ALL.to_owned(),
+            shape_in_train: None,
+            points: Vec::new(),
+            ..group(&rows, &same)
+        }
+    };
+    groups.into_values().map(whole).collect()
+}
+
+/// Source and seconds of every measurement of an operation on a device.
+fn repeats(others: &[Sample]) -> BTreeMap<u64, Vec<(&str, f64)>> {
+    let mut same = BTreeMap::<u64, Vec<(&str, f64)>>::new();
+    for other in others.iter().filter(|other| other.operations.len() == 1) {
+        let entry = same.entry(key(&other.operations[0], &other.device)).or_default();
+        entry.push((&other.source, other.seconds));
+    }
+    same
 }
 
 fn group(rows: &[&(&Sample, Compared)], same: &BTreeMap<u64, Vec<(&str, f64)>>) -> Group {
@@ -233,6 +263,9 @@ fn reason(sample: &Sample, compared: &Compared, same: &BTreeMap<u64, Vec<(&str, 
         && noise > 0.5 * compared.error().abs()
     {
         return format!("another measurement of it differs by {:.0} %", noise * 100.0);
+    }
+    if (compared.low..=compared.high).contains(&compared.measured) {
+        return "inside the interval".to_owned();
     }
     if sample.seconds < 10e-6 && sample.origin() == "vidur" {
         return "the source's clock has steps of 1 us".to_owned();

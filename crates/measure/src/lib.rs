@@ -18,6 +18,6 @@ pub mod sources;
 pub mod table;
 pub mod train;
 
-pub use read::{Left, MeasureError, Samples, kind, read, read_row};
+pub use read::{Left, MeasureError, Samples, kind, open, read, read_row, unreadable};
 pub use row::Schema;
 pub use sample::Sample;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use crate::row::{Row, Schema};
@@ -23,15 +23,14 @@ pub enum MeasureError {
     },
     /// Its columns are those of no kind of table.
     #[error(
-        "`{}` has the columns {found}, which are those of no known kind of table; a table of matrix products, for \
-         example, needs {needed}", path.display()
+        "`{}` has the columns {found}, which are not those of a table of measurements: {needed}", path.display()
     )]
     OtherColumns {
         /// The file.
         path: PathBuf,
         /// What it has.
         found: String,
-        /// What one kind needs.
+        /// What a table needs, in words.
         needed: String,
     },
     /// No row of it can be used.
@@ -82,13 +81,8 @@ pub struct Samples {
 /// # Errors
 /// When the file cannot be read, has other columns, or no row can be used.
 pub fn read(path: &Path, sources: &Sources) -> Result<Samples, MeasureError> {
-    let unreadable = |reason: String| MeasureError::Unreadable { path: path.to_owned(), reason };
-    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let zipped = path.extension().is_some_and(|extension| extension == "gz");
-    let stream: Box<dyn Read> =
-        if zipped { Box::new(flate2::read::MultiGzDecoder::new(file)) } else { Box::new(file) };
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(stream);
-    let headers = reader.headers().map_err(|error| unreadable(error.to_string()))?.clone();
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(open(path)?);
+    let headers = reader.headers().map_err(|error| unreadable(path, &error))?.clone();
     let schema = kind(&headers, path)?;
     let (mut samples, mut left) = (Vec::new(), Left::default());
     let mut record = csv::StringRecord::new();
@@ -96,7 +90,7 @@ pub fn read(path: &Path, sources: &Sources) -> Result<Samples, MeasureError> {
         match reader.read_record(&mut record) {
             Ok(true) => {}
             Ok(false) => break,
-            Err(error) => return Err(unreadable(error.to_string())),
+            Err(error) => return Err(unreadable(path, &error)),
         }
         let line = record.position().map_or(0, csv::Position::line);
         if record.len() != headers.len() {
@@ -116,15 +110,51 @@ pub fn read(path: &Path, sources: &Sources) -> Result<Samples, MeasureError> {
     Ok(Samples { path: path.to_owned(), schema, samples, left })
 }
 
+/// The text of the file at `path`, unpacked when it is gzip by its first bytes, whatever its name.
+///
+/// # Errors
+/// When it cannot be opened or is empty.
+pub fn open(path: &Path) -> Result<Box<dyn Read>, MeasureError> {
+    const GZIP: [u8; 2] = [0x1f, 0x8b];
+    let failed =
+        |error: std::io::Error| MeasureError::Unreadable { path: path.to_owned(), reason: error.to_string() };
+    let mut file = BufReader::new(File::open(path).map_err(failed)?);
+    let start = file.fill_buf().map_err(failed)?;
+    if start.is_empty() {
+        return Err(MeasureError::Empty { path: path.to_owned(), reason: "the file is empty".to_owned() });
+    }
+    Ok(if start.starts_with(&GZIP) {
+        Box::new(flate2::read::MultiGzDecoder::new(file))
+    } else {
+        Box::new(file)
+    })
+}
+
+/// Why the text of `path`, opened by [`open`], cannot be read on.
+#[must_use]
+pub fn unreadable(path: &Path, error: &csv::Error) -> MeasureError {
+    let at = error.position().map_or(String::new(), |position| format!(" near line {}", position.line()));
+    let reason = match error.kind() {
+        csv::ErrorKind::Io(error) => format!("its compressed data are cut off or damaged ({error})"),
+        csv::ErrorKind::Utf8 { .. } => format!("it is no text{at}"),
+        _ => error.to_string(),
+    };
+    MeasureError::Unreadable { path: path.to_owned(), reason }
+}
+
 /// The kind of a table with the columns `headers`.
 ///
 /// # Errors
 /// When they are those of no kind.
 pub fn kind(headers: &csv::StringRecord, path: &Path) -> Result<Schema, MeasureError> {
+    if headers.iter().all(str::is_empty) {
+        return Err(MeasureError::Empty { path: path.to_owned(), reason: "the file is empty".to_owned() });
+    }
     Schema::of(headers).ok_or_else(|| MeasureError::OtherColumns {
         path: path.to_owned(),
         found: headers.iter().map(|header| format!("`{header}`")).collect::<Vec<_>>().join(", "),
-        needed: "`gpu`, `dtype`, `m`, `n`, `k`, `time_us`".to_owned(),
+        needed: "one of matrix products, for example, needs `gpu`, `dtype`, `m`, `n`, `k`, `time_us`"
+            .to_owned(),
     })
 }
 

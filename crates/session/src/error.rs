@@ -242,6 +242,12 @@ pub enum SessionError {
         /// What is missing.
         reason: String,
     },
+    /// No row is left to compare with.
+    #[error("there is nothing to compare: {reason}")]
+    NothingToCompare {
+        /// Why.
+        reason: String,
+    },
     /// Nothing can be learned from the rows.
     #[error("nothing can be learned from these rows: {reason}")]
     NothingToLearn {
@@ -274,6 +280,13 @@ impl SessionError {
                 if reason.contains("GPU") =>
             {
                 "`trompe gpus` lists the GPUs that are known; give your own with `--sheet FILE.toml`"
+                    .to_owned()
+            }
+            Self::Measurements(trompe_measure::MeasureError::Unreadable { .. }) => {
+                "a table is CSV, plain or gzip; if it was copied or downloaded, fetch it again".to_owned()
+            }
+            Self::NothingToCompare { .. } => {
+                "errors count only on rows that nothing was learned from: give rows of split `dev`, or without a `split`"
                     .to_owned()
             }
             Self::Measurements(_) => "the columns of each kind of table are in docs/estimators.md".to_owned(),

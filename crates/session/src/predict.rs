@@ -173,7 +173,7 @@ pub fn predict_with(
         host = Some(simulation.host.clone());
         timeline = outcome.timeline;
     }
-    notes::write(&mut report, job, &run, (choices, host.as_ref()));
+    notes::write(&mut report, job, &run, (choices, host.as_ref(), kernels.oracle.is_some()));
     report.check().map_err(|error| SessionError::Simulation { reason: error.to_string() })?;
     Ok(Prediction { report, timeline })
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 /// Crates that carry a benchmark program.
-pub(crate) const PARTS: &[&str] = &["shim", "engine", "cluster", "npu", WORLDS];
+pub(crate) const PARTS: &[&str] = &["shim", "engine", "cluster", "npu", "estimate", WORLDS];
 
 /// The part that is no crate's: whole jobs of many ranks (`tests/bench_worlds.py`), with the built program.
 const WORLDS: &str = "worlds";

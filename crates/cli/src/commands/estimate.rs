@@ -186,7 +186,8 @@ pub(crate) fn run(arguments: EstimateArguments) -> anyhow::Result<ExitCode> {
         EstimateCommand::Fit(arguments) => fit(arguments)?,
         EstimateCommand::Card(arguments) => commands::print(&estimate::card(arguments.model.as_deref())?)?,
         EstimateCommand::Features(arguments) => {
-            let counts = estimate::write_tables(&arguments.data.into(), &arguments.out)?;
+            let (counts, left_out) = estimate::write_tables(&arguments.data.into(), &arguments.out)?;
+            left_out.iter().for_each(|line| eprintln!("note: {line}"));
             let lines = counts.iter().map(|(family, rows)| format!("{:<12} {rows} rows\n", family.name()));
             commands::print(&lines.collect::<String>())?;
         }
@@ -260,12 +261,14 @@ fn predict(arguments: PredictArguments) -> anyhow::Result<()> {
 }
 
 fn eval(arguments: EvalArguments) -> anyhow::Result<()> {
-    let (read, groups) =
-        estimate::evaluate(&arguments.data.into(), &arguments.estimators.into(), arguments.split.into())?;
+    let split = arguments.split.into();
+    let (read, groups) = estimate::evaluate(&arguments.data.into(), &arguments.estimators.into(), split)?;
     if arguments.json {
         return commands::print(&format!("{}\n", serde_json::to_string_pretty(&groups)?));
     }
-    for line in read.left_out() {
+    let samples = read.files.iter().flat_map(|file| &file.samples);
+    let compared = samples.filter(|sample| split.takes(sample));
+    for line in read.left_out().into_iter().chain(estimate::contradicting(compared)) {
         eprintln!("note: {line}");
     }
     commands::print(&errors_table(&groups))
@@ -317,7 +320,7 @@ fn fit(arguments: FitArguments) -> anyhow::Result<()> {
                 before * 100.0
             ),
             None => {
-                format!("{name:<12} {} rows: too few for a model, exact measurements only\n", learning.rows)
+                format!("{name:<12} {} rows, too few for a model: exact measurements only\n", learning.rows)
             }
         });
     }

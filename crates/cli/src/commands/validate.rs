@@ -71,12 +71,20 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<ExitCode> {
         text.push_str(&format!("\n{}", errors_table(&validation.collectives)));
         text.push_str(&worst(&validation.collectives));
     }
+    text.push_str(&format!("\nfamilies by device, all groups together\n{}", rows_table(&validation.summary)));
     commands::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Errors by group, as a table.
 pub(crate) fn errors_table(groups: &[Group]) -> String {
+    rows_table(groups)
+        + "\nErrors are |prediction / measurement − 1|. known: the shape occurs among training rows. inside: \
+           measurements within\nthe interval, meant to be 80 %. noise: mean difference of another measurement of the \
+           same operation. physics,\nroofline: median error of these alone.\n"
+}
+
+fn rows_table(groups: &[Group]) -> String {
     let mut text = format!(
         "{:<14} {:<28} {:<16} {:<16} {:>5} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>8} {:>8}\n",
         "family",
@@ -119,17 +127,15 @@ pub(crate) fn errors_table(groups: &[Group]) -> String {
             percent(group.roofline_median),
         ));
     }
-    text.push_str(
-        "\nErrors are |prediction / measurement − 1|. known: the shape occurs among training rows. inside: \
-         measurements within\nthe interval, meant to be 80 %. noise: mean difference of another measurement of the \
-         same operation. physics,\nroofline: median error of these alone.\n",
-    );
     text
 }
 
 /// The worst rows of the groups with the largest errors.
 fn worst(groups: &[Group]) -> String {
     let mut order: Vec<&Group> = groups.iter().filter(|group| group.rows >= 20).collect();
+    if order.is_empty() {
+        return String::new();
+    }
     order.sort_by(|a, b| b.p90.total_cmp(&a.p90));
     let mut text =
         String::from("\nworst rows of the groups that are furthest off (all of them with --json)\n");

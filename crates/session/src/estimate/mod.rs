@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use trompe_estimate::Stack;
 use trompe_measure::sources::Sources;
+use trompe_measure::train::{Contradiction, contradictions};
 use trompe_measure::{Sample, Samples, errors};
 
 use crate::SessionError;
@@ -100,7 +101,9 @@ pub enum Split {
 }
 
 impl Split {
-    pub(crate) fn takes(self, sample: &Sample) -> bool {
+    /// Whether it holds `sample`.
+    #[must_use]
+    pub fn takes(self, sample: &Sample) -> bool {
         match self {
             Self::Dev => sample.split != "train",
             Self::Train => sample.split == "train",
@@ -132,8 +135,43 @@ pub fn evaluate(
         .filter(|sample| split.takes(sample))
         .map(|sample| (sample, errors::compare(sample, &stack, &physics)))
         .collect();
+    if rows.is_empty() {
+        let reason = match split {
+            Split::Train => "no row is of the split `train`".to_owned(),
+            _ => "all rows are of the split `train`, which was trained on (`--split train` shows them)"
+                .to_owned(),
+        };
+        return Err(SessionError::NothingToCompare { reason });
+    }
     let groups = errors::groups(&rows, &all);
     Ok((read, groups))
+}
+
+/// A line about measurements of one source that contradict each other, when there are any: one source, one operation,
+/// times that differ by more than [`CONTRADICTION`]. All of them stay in the comparison.
+pub fn contradicting<'a>(samples: impl Iterator<Item = &'a Sample>) -> Option<String> {
+    let mut sources = std::collections::BTreeMap::<&str, Vec<&Sample>>::new();
+    for sample in samples.filter(|sample| sample.operations.len() == 1) {
+        sources.entry(&sample.source).or_default().push(sample);
+    }
+    let found = sources.values().map(|samples| contradictions(samples));
+    let found: Vec<Contradiction> = found.flatten().collect();
+    let worst = found.iter().max_by(|a, b| {
+        let ratio = |c: &Contradiction| c.seconds[1] / c.seconds[0];
+        ratio(a).total_cmp(&ratio(b))
+    })?;
+    Some(format!(
+        "{} operations were measured several times by one source with times that differ by more than {:.0} %; each row \
+         is compared by itself; the furthest apart: {} on {}, {:.2} us (line {}) and {:.2} us (line {})",
+        found.len(),
+        (CONTRADICTION - 1.0) * 100.0,
+        worst.what,
+        worst.gpu,
+        worst.seconds[0] * 1e6,
+        worst.lines[0],
+        worst.seconds[1] * 1e6,
+        worst.lines[1]
+    ))
 }
 
 /// Reads a file whole.

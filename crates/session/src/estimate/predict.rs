@@ -30,10 +30,8 @@ pub struct Predicted {
 pub fn predict(file: &Path, data: &Data, choice: &EstimatorChoice) -> Result<Predicted, SessionError> {
     let sources = sources(&data.sheets)?;
     let stack = stack(choice)?;
-    let text = super::bytes(file)?;
-    let unreadable =
-        |error: csv::Error| SessionError::reading(file, std::io::Error::other(error.to_string()));
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_slice());
+    let unreadable = |error: csv::Error| SessionError::from(trompe_measure::unreadable(file, &error));
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(trompe_measure::open(file)?);
     let headers = reader.headers().map_err(unreadable)?.clone();
     trompe_measure::kind(&headers, file)?;
     let mut with_time = headers.clone();
@@ -83,6 +81,11 @@ pub fn predict(file: &Path, data: &Data, choice: &EstimatorChoice) -> Result<Pre
         let mut row: Vec<String> = cells.collect();
         row.resize(headers.len() + ADDED.len(), String::new());
         writer.write_record(&row).map_err(unreadable)?;
+    }
+    if rows == 0 {
+        let most = reasons.iter().max_by_key(|(_, (count, _))| *count);
+        let reason = most.map_or_else(|| "it has no rows".to_owned(), |(reason, _)| reason.clone());
+        return Err(trompe_measure::MeasureError::Empty { path: file.to_owned(), reason }.into());
     }
     let csv = writer.into_inner().map_err(|error| SessionError::writing(file, error.into_error()))?;
     let without = reasons.into_iter();

@@ -14,11 +14,11 @@ use crate::SessionError;
 
 /// Writes `FAMILY.csv` for each family that has rows, and `licences.json` by source, to the folder `out`.
 ///
-/// Gives the rows per family.
+/// Gives the rows per family, and what was left out.
 ///
 /// # Errors
 /// When a table cannot be read or a file cannot be written.
-pub fn write_tables(data: &Data, out: &Path) -> Result<Vec<(Family, usize)>, SessionError> {
+pub fn write_tables(data: &Data, out: &Path) -> Result<(Vec<(Family, usize)>, Vec<String>), SessionError> {
     let read = data.read()?;
     let samples = read.samples();
     std::fs::create_dir_all(out).map_err(|error| SessionError::writing(out, error))?;
@@ -42,7 +42,7 @@ pub fn write_tables(data: &Data, out: &Path) -> Result<Vec<(Family, usize)>, Ses
             .map_err(|error| SessionError::writing(&path, error))?;
         counts.push((family, rows));
     }
-    Ok(counts)
+    Ok((counts, read.left_out()))
 }
 
 /// Makes the model file `out` of the trees in `trained` and the table of features that they were trained on.

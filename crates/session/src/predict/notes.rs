@@ -1,6 +1,6 @@
 //! What the user must know before trusting a number.
 
-use trompe_results::{Note, Report, Severity, StepRule};
+use trompe_results::{Method, Note, Report, Severity, StepRule};
 use trompe_trace::job::{self, JobTrace};
 
 use super::Choices;
@@ -12,13 +12,14 @@ pub(super) fn write(
     report: &mut Report,
     job: &JobTrace,
     run: &RunFacts,
-    (choices, modelled): (&Choices, Option<&Host>),
+    (choices, modelled, oracle): (&Choices, Option<&Host>, bool),
 ) {
     let mut notes: Vec<Note> = job.notes.iter().map(of_trace).collect();
     notes.extend(run.notes.iter().cloned());
     notes.extend(other_device(report, run));
     notes.extend(no_steps(report));
     notes.extend(fallback(report));
+    notes.extend(oracle.then(|| predicted_still(report)).flatten());
     notes.extend(survived(job, report));
     notes.extend(host(report, choices));
     notes.extend(named_host(modelled));
@@ -94,6 +95,34 @@ fn fallback(report: &Report) -> Option<Note> {
             share * 100.0
         ),
         Some("`report.json` lists them under `coverage.unknown_kernels`, each with its rule".to_owned()),
+    ))
+}
+
+/// Share of the kernel time that kept its prediction although a measured trace was given (`--oracle`).
+fn predicted_still(report: &Report) -> Option<Note> {
+    let seconds = |measured: bool| -> f64 {
+        let methods = report.coverage.methods.iter();
+        methods.filter(|row| (row.method == Method::Measured) == measured).map(|row| row.seconds).sum()
+    };
+    let share = seconds(false) / (seconds(false) + seconds(true));
+    if !share.is_finite() {
+        return None;
+    }
+    // From here on what is left of the error is mostly the predictions' again.
+    let severity = if share > 0.1 { Severity::Warning } else { Severity::Info };
+    Some(note(
+        severity,
+        "oracle",
+        format!(
+            "{:.1} % of the kernel time is not in the measured trace and kept its prediction: kernels are found by name, \
+             grid and block, matrix products by the shapes of their operator, copies by direction and size.",
+            share * 100.0
+        ),
+        (share > 0.1).then(|| {
+            "take the trace of this very job (same batch, GPU and PyTorch) with `record_shapes=True`; convolutions and \
+             other library kernels besides matrix products cannot be found in one"
+                .to_owned()
+        }),
     ))
 }
 

@@ -1,14 +1,12 @@
 //! Collectives of nccl-tests-like tables against the network model.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use serde::Deserialize;
 use trompe_base::Bytes;
 use trompe_hardware::{BytesPerSecond, NetworkKind, resolve};
-use trompe_measure::errors::{Group, Worst, quantile};
+use trompe_measure::errors::{ALL, Group, Worst, quantile};
 use trompe_measure::{MeasureError, sources::Sources};
 use trompe_network::{Fabric, Inside, NetworkModel, Operation, Placement};
 
@@ -40,6 +38,7 @@ struct Systems {
 }
 
 /// One row with its prediction; times in seconds.
+#[derive(Clone)]
 struct Row {
     key: (String, String, String),
     /// What must agree for two rows to be repeats.
@@ -54,21 +53,26 @@ struct Row {
     bound: f64,
 }
 
-/// Errors by group, and what was left out.
-pub(super) fn compare(path: &Path, request: &Request) -> Result<(Vec<Group>, Vec<String>), SessionError> {
+/// Errors by group, by device over all groups, and what was left out.
+pub(super) struct Compared {
+    pub(super) groups: Vec<Group>,
+    pub(super) summary: Vec<Group>,
+    pub(super) left_out: Vec<String>,
+}
+
+pub(super) fn compare(path: &Path, request: &Request) -> Result<Compared, SessionError> {
     let sources = sources(&request.sheets)?;
-    let unreadable = |reason: String| MeasureError::Unreadable { path: path.to_owned(), reason };
-    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-    let zipped = path.extension().is_some_and(|extension| extension == "gz");
-    let stream: Box<dyn Read> =
-        if zipped { Box::new(flate2::read::MultiGzDecoder::new(file)) } else { Box::new(file) };
-    let mut reader = csv::Reader::from_reader(stream);
-    let headers = reader.headers().map_err(|error| unreadable(error.to_string()))?.clone();
+    let unreadable = |error: csv::Error| trompe_measure::unreadable(path, &error);
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(trompe_measure::open(path)?);
+    let headers = reader.headers().map_err(unreadable)?.clone();
     if let Some(missing) = COLUMNS.iter().find(|column| !headers.iter().any(|header| header == **column)) {
         return Err(MeasureError::OtherColumns {
             path: path.to_owned(),
             found: headers.iter().map(|header| format!("`{header}`")).collect::<Vec<_>>().join(", "),
-            needed: format!("{} (`{missing}` is missing)", COLUMNS.map(|c| format!("`{c}`")).join(", ")),
+            needed: format!(
+                "one of collectives needs {} (`{missing}` is missing)",
+                COLUMNS.map(|column| format!("`{column}`")).join(", ")
+            ),
         }
         .into());
     }
@@ -76,7 +80,7 @@ pub(super) fn compare(path: &Path, request: &Request) -> Result<(Vec<Group>, Vec
     let mut pricer = Pricer { systems: systems.system, sources, models: BTreeMap::new() };
     let (mut rows, mut reasons) = (Vec::new(), BTreeMap::<String, (u64, u64)>::new());
     for record in reader.records() {
-        let record = record.map_err(|error| unreadable(error.to_string()))?;
+        let record = record.map_err(unreadable)?;
         let line = record.position().map_or(0, csv::Position::line);
         let cell = |column: &str| {
             headers.iter().position(|header| header == column).and_then(|at| record.get(at)).unwrap_or("")
@@ -86,10 +90,16 @@ pub(super) fn compare(path: &Path, request: &Request) -> Result<(Vec<Group>, Vec
             Err(reason) => reasons.entry(reason).or_insert((0, line)).0 += 1,
         }
     }
+    if rows.is_empty() {
+        let most = reasons.iter().max_by_key(|(_, (count, _))| *count);
+        let reason = most.map_or_else(|| "it has no rows".to_owned(), |(reason, _)| reason.clone());
+        return Err(MeasureError::Empty { path: path.to_owned(), reason }.into());
+    }
     let left_out = reasons.into_iter().map(|(reason, (count, line))| {
         format!("{}: {count} rows left out (first: line {line}): {reason}", path.display())
     });
-    Ok((groups(rows, request), left_out.collect()))
+    let (groups, summary) = groups(rows, request);
+    Ok(Compared { groups, summary, left_out: left_out.collect() })
 }
 
 /// Prices rows; a model per system is made once.
@@ -198,7 +208,7 @@ fn operation(name: &str) -> Result<Operation, String> {
     })
 }
 
-fn groups(rows: Vec<Row>, request: &Request) -> Vec<Group> {
+fn groups(rows: Vec<Row>, request: &Request) -> (Vec<Group>, Vec<Group>) {
     let mut repeats = BTreeMap::<String, Vec<f64>>::new();
     for row in &rows {
         repeats.entry(row.same.clone()).or_default().push(row.measured);
@@ -207,10 +217,16 @@ fn groups(rows: Vec<Row>, request: &Request) -> Vec<Group> {
     let mut held: Vec<Row> = rows.into_iter().filter(|row| !row.train).collect();
     choose(&mut held, request.limit, request.seed);
     let mut groups = BTreeMap::<(String, String, String), Vec<Row>>::new();
+    let mut devices = BTreeMap::<(String, String, String), Vec<Row>>::new();
     for row in held {
-        groups.entry(row.key.clone()).or_default().push(row);
+        groups.entry(row.key.clone()).or_default().push(row.clone());
+        let (_, gpu, source) = row.key.clone();
+        devices.entry((ALL.to_owned(), gpu, source)).or_default().push(row);
     }
-    groups.into_iter().map(|(key, rows)| group(key, rows, &repeats)).collect()
+    let each = |rows: BTreeMap<(String, String, String), Vec<Row>>| -> Vec<Group> {
+        rows.into_iter().map(|(key, rows)| group(key, rows, &repeats)).collect()
+    };
+    (each(groups), each(devices))
 }
 
 fn group(
@@ -265,7 +281,9 @@ fn group(
                 measured_us: row.measured * 1e6,
                 predicted_us: row.predicted * 1e6,
                 error: error(row),
-                reason: if row.measured > 3.0 * row.predicted {
+                reason: if (row.low..=row.high).contains(&row.measured) {
+                    "inside the interval".to_owned()
+                } else if row.measured > 3.0 * row.predicted {
                     "a single slow run, or a network that the table does not state".to_owned()
                 } else {
                     "another algorithm or protocol was chosen, or a software version that the table does not state"

@@ -15,7 +15,7 @@ use trompe_estimate::Physics;
 use trompe_measure::{Sample, errors};
 
 use crate::SessionError;
-use crate::estimate::{Data, stack};
+use crate::estimate::{Data, contradicting, stack};
 use crate::estimators::EstimatorChoice;
 
 pub use page::page;
@@ -43,6 +43,8 @@ pub struct Request {
 pub struct Validation {
     /// Version of trompe.
     pub trompe_version: String,
+    /// Families by device, over all that was measured of them: kernels first, then collectives.
+    pub summary: Vec<Group>,
     /// Kernels by group.
     pub kernels: Vec<Group>,
     /// Collectives by group.
@@ -77,11 +79,18 @@ pub fn validate(request: &Request) -> Result<Validation, SessionError> {
             rows.extend(held.into_iter().map(|sample| (sample, errors::compare(sample, &stack, &physics))));
         }
         validation.kernels = errors::groups(&rows, &all);
+        validation.summary = errors::summary(&rows, &all);
+        validation.left_out.extend(contradicting(rows.iter().map(|row| row.0)));
     }
     if let Some(path) = &request.collectives {
-        let (groups, mut left_out) = collectives::compare(path, request)?;
-        validation.collectives = groups;
-        validation.left_out.append(&mut left_out);
+        let mut compared = collectives::compare(path, request)?;
+        validation.collectives = compared.groups;
+        validation.summary.append(&mut compared.summary);
+        validation.left_out.append(&mut compared.left_out);
+    }
+    if validation.summary.is_empty() {
+        let reason = validation.left_out.pop().unwrap_or_else(|| "no rows".to_owned());
+        return Err(SessionError::NothingToCompare { reason });
     }
     Ok(validation)
 }

@@ -26,9 +26,10 @@ pub fn page(validation: &Validation) -> String {
          <p class=note>trompe {}. Errors are |prediction / measurement − 1|. <b>known</b>: the shape occurs among \
          training rows. <b>inside</b>: measurements within the interval, meant to be 80 %. <b>noise</b>: mean \
          difference of another measurement of the same operation. <b>physics</b>, <b>roofline</b>: median error of \
-         these alone.</p>",
+         these alone. Plots show at most 200 rows of each group.</p><h2>Families by device</h2>",
         escape(&validation.trompe_version)
     );
+    summary(&mut html, &validation.summary);
     let mut families = BTreeMap::<&str, Vec<&Group>>::new();
     for group in validation.kernels.iter().chain(&validation.collectives) {
         families.entry(&group.family).or_default().push(group);
@@ -41,13 +42,38 @@ pub fn page(validation: &Validation) -> String {
         worst(&mut html, groups);
     }
     if !validation.left_out.is_empty() {
-        html.push_str("<h2>Not compared</h2><ul>");
+        html.push_str("<h2>Notes, and rows that were not compared</h2><ul>");
         for line in &validation.left_out {
             let _ = write!(html, "<li>{}</li>", escape(line));
         }
         html.push_str("</ul>");
     }
     html + "</html>\n"
+}
+
+fn summary(html: &mut String, groups: &[Group]) {
+    html.push_str(
+        "<div class=scroll><table><tr><th>family<th>device<th>sources<th><th>rows<th>median<th>mean<th>p90<th>inside\
+         <th>noise<th>physics<th>roofline</tr>",
+    );
+    for group in groups {
+        let _ = write!(
+            html,
+            "<tr><td>{}<td>{}<td>{}<td><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}</tr>",
+            escape(&group.family.replace('_', " ")),
+            escape(&group.gpu),
+            escape(&group.source),
+            group.rows,
+            percent(group.median),
+            percent(group.mean),
+            percent(group.p90),
+            percent(group.inside),
+            group.noise.map_or_else(|| "–".to_owned(), percent),
+            percent(group.physics_median),
+            percent(group.roofline_median)
+        );
+    }
+    html.push_str("</table></div>");
 }
 
 fn table(html: &mut String, groups: &[&Group]) {
