@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -105,7 +106,7 @@ def check_whole_space(searches):
         "apply", out, "--trial", by_status["failed"][0]["number"], expect=2, cluster=None
     )
     page = (out / "study.html").read_text()
-    assert "Convergence" in page and "http" not in page.replace("http://www.w3.org", "")
+    assert "Convergence" in page and "://" not in page.replace("http://www.w3.org", ""), "it loads nothing"
 
 
 def check_interrupted_and_resumed(searches):
@@ -249,6 +250,7 @@ def main():
             except Exception as error:
                 failed += 1
                 print(f"FAILED  {name}: {type(error).__name__}: {error}", flush=True)
+                traceback.print_exc()
     return 1 if failed else 0
 
 

@@ -278,6 +278,8 @@ pub(crate) struct ExportArguments {
     pub(crate) cluster: Option<String>,
     #[command(flatten)]
     pub(crate) model: ModelArguments,
+    #[command(flatten)]
+    pub(crate) estimators: JobEstimatorArguments,
 }
 
 const SHOW_EXAMPLES: &str = "\

@@ -35,8 +35,7 @@ function costMap() {
         const cell = cells.get(`${row.value}|${column.value}`);
         if (!cell) return el('td', { style: 'background: var(--soft); color: var(--faint)', title: 'not tried, or excluded by a constraint' }, '·');
         if (cell.best === null) {
-          const oom = cell.seen.has('out_of_memory');
-          return el('td', { style: 'background: var(--bad-soft); color: var(--bad)' }, oom ? 'OOM' : [...cell.seen][0].replace('_', ' '));
+          return el('td', { style: 'background: var(--bad-soft); color: var(--bad)' }, without(cell.seen));
         }
         const worse = objective.most ? best / cell.best - 1 : cell.best / best - 1;
         return el('td', { style: heat(worse), title: knobText(cell.trial) }, objective.show(cell.best, 3));
@@ -49,6 +48,19 @@ function costMap() {
   return card('Cost map', el('div', { class: 'controls' }, 'best with', pick(0), '×', pick(1)), el('div', { class: 'scroll' }, table));
 }
 
+/** Statuses of the trials with a value of a knob. */
+function seenWith(name, text) {
+  const has = (trial) => trial.knobs.some((knob) => knob.name === name && knob.value === text);
+  return new Set(study.trials.filter(has).map((trial) => trial.status));
+}
+
+/** Why trials with these statuses have no result. */
+function without(seen) {
+  if (seen.has('stopped')) return 'cannot win';
+  if (seen.has('out_of_memory')) return seen.size === 1 ? 'OOM' : '–';
+  return seen.size ? [...seen][0].replaceAll('_', ' ') : '–';
+}
+
 function sensitivity() {
   const knobs = [...study.knobs].sort((a, b) => (b.spread || 0) - (a.spread || 0));
   const most = Math.max(...knobs.map((knob) => knob.spread || 0), 1e-9);
@@ -59,7 +71,7 @@ function sensitivity() {
       el('span', { class: 'number' }, knob.spread === null ? '–' : `${(knob.spread * 100).toFixed(0)} %`,
         knob.explained_share === null ? '' : ` · explains ${(knob.explained_share * 100).toFixed(0)} %`),
       el('div', { class: 'values' }, knob.values.map((value, index) => {
-        const shown = value.best === null ? (value.out_of_memory ? 'OOM' : '–') : objective.show(value.best, 4);
+        const shown = value.best === null ? without(seenWith(knob.name, value.value)) : objective.show(value.best, 4);
         return `${index ? ' · ' : ''}${value.value}: ${shown}`;
       })));
   }

@@ -49,7 +49,7 @@ function trialTable() {
   const head = el('tr', {}, columns.map(([name], index) => el('th', { class: 'number',
     onclick: () => { sort = [index, sort[0] === index ? -sort[1] : 1]; draw(); } }, name)),
     el('th', {}, 'where the time goes'), study.knobs.map((knob) => el('th', { class: 'number' }, knob.name)),
-    el('th', {}, 'origin'), el('th', {}, 'why it loses'));
+    el('th', {}, 'origin'), el('th', { style: 'min-width: 16em' }, 'why it loses'));
   const statuses = [...new Set(study.trials.map((trial) => trial.status))].sort();
   const controls = el('div', { class: 'controls' },
     el('input', { placeholder: 'filter: tp=4 bubble', oninput: (event) => { filter = event.target.value.trim(); draw(); } }),

@@ -25,6 +25,9 @@ pub struct Header {
     pub code: String,
     /// The cluster as the user named it, and a digest of what that means.
     pub cluster: String,
+    /// Digest of the estimators that price kernels, where they are not the built-in ones.
+    #[serde(default)]
+    pub estimators: String,
     /// Strategy.
     pub strategy: String,
     /// Seed.
@@ -40,6 +43,7 @@ impl Header {
             (self.space == other.space, "the space file"),
             (self.code == other.code, "the script or the code beside it"),
             (self.cluster == other.cluster, "the cluster"),
+            (self.estimators == other.estimators, "the estimators"),
             (self.strategy == other.strategy, "the strategy"),
             (self.seed == other.seed, "the seed"),
         ];

@@ -38,6 +38,7 @@ use trompe_search::summary::{self, Circumstances};
 use trompe_search::{Feasible, Machines, Outcome, Space, Study};
 
 use crate::clock::Stopwatch;
+use crate::estimators::{self, EstimatorChoice};
 use crate::output::{Existing, OutputFolder};
 use crate::{SessionError, cache, disk};
 
@@ -60,6 +61,8 @@ pub struct Request {
     pub space: PathBuf,
     /// The cluster (`--cluster`), where the space has no cluster knob.
     pub cluster: Option<String>,
+    /// What prices kernels.
+    pub estimators: EstimatorChoice,
     /// Who chooses points.
     pub strategy: Choice,
     /// When to stop.
@@ -131,10 +134,16 @@ pub(crate) struct Plan {
     pub(crate) directory: PathBuf,
     /// What trials depend on beside their point.
     pub(crate) grounds: digest::Grounds,
+    /// What prices kernels.
+    pub(crate) estimators: EstimatorChoice,
 }
 
 /// Reads and checks a space.
-pub(crate) fn plan(space_file: &Path, cluster: Option<&str>) -> Result<Plan, SessionError> {
+pub(crate) fn plan(
+    space_file: &Path,
+    cluster: Option<&str>,
+    choice: &EstimatorChoice,
+) -> Result<Plan, SessionError> {
     let text = disk::read_text(space_file)?;
     let space = Space::read(&text).map_err(SearchError::Space)?;
     let machines =
@@ -151,8 +160,34 @@ pub(crate) fn plan(space_file: &Path, cluster: Option<&str>) -> Result<Plan, Ses
         return Err(SearchError::NoDirectory { directory }.into());
     }
     measure::check(&space, &machines)?;
-    let grounds = digest::Grounds::of(&space, &folder, &directory)?;
-    Ok(Plan { space: Arc::new(space), machines, feasible: Arc::new(feasible), directory, grounds })
+    let estimators = usable(choice)?;
+    let grounds = digest::Grounds::of(&space, &folder, &directory, &estimators)?;
+    Ok(Plan {
+        space: Arc::new(space),
+        machines,
+        feasible: Arc::new(feasible),
+        directory,
+        grounds,
+        estimators,
+    })
+}
+
+/// The estimators with absolute paths, as workers run elsewhere, after a trial of whether they work.
+fn usable(choice: &EstimatorChoice) -> Result<EstimatorChoice, SessionError> {
+    if *choice == EstimatorChoice::default() {
+        return Ok(EstimatorChoice::default());
+    }
+    let whole =
+        |path: &PathBuf| std::path::absolute(path).map_err(|source| SessionError::reading(path, source));
+    let all = |paths: &[PathBuf]| paths.iter().map(whole).collect::<Result<Vec<_>, _>>();
+    let choice = EstimatorChoice {
+        config: choice.config.as_ref().map(whole).transpose()?,
+        models: all(&choice.models)?,
+        oracle: all(&choice.oracle)?,
+        ..choice.clone()
+    };
+    estimators::stack(&choice)?;
+    Ok(choice)
 }
 
 fn machine_facts(cluster: &str) -> Result<MachineFacts, SessionError> {
@@ -193,7 +228,7 @@ const LEAST_LAG: usize = 4;
 /// # Errors
 /// What is wrong with the space, the folder or the journal, before anything runs; and a disk that is full later.
 pub fn search(request: &Request, progress: &mut dyn SearchProgress) -> Result<Searched, SessionError> {
-    let plan = plan(&request.space, request.cluster.as_deref())?;
+    let plan = plan(&request.space, request.cluster.as_deref(), &request.estimators)?;
     let jobs = request.jobs.unwrap_or_else(|| local::processors().len()).max(1);
     let lag = jobs.max(LEAST_LAG);
     let header = header(request, &plan);
@@ -278,6 +313,7 @@ fn header(request: &Request, plan: &Plan) -> Header {
         space: format!("{:016x}", plan.space.digest),
         code: plan.grounds.code.clone(),
         cluster: clusters.join(", "),
+        estimators: plan.grounds.estimators.clone(),
         strategy: request.strategy.to_string(),
         seed: request.seed,
     }

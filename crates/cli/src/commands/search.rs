@@ -5,6 +5,7 @@ mod shown;
 
 use std::process::ExitCode;
 
+use trompe_session::estimators::EstimatorChoice;
 use trompe_session::search::{self, Budget, Earlier, Request, Searched};
 
 use crate::commands;
@@ -39,6 +40,7 @@ fn request(arguments: StudyArguments) -> anyhow::Result<Request> {
     Ok(Request {
         space,
         cluster: arguments.cluster,
+        estimators: EstimatorChoice { clock: arguments.clock, ..arguments.estimators.into() },
         strategy: arguments.strategy,
         budget,
         jobs: arguments.jobs.map(usize::from),

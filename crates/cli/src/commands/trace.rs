@@ -89,6 +89,7 @@ fn export(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
         trace: arguments.trace.clone(),
         cluster: arguments.cluster.clone(),
         choices: (&arguments.model).into(),
+        estimators: arguments.estimators.clone().into(),
         out: arguments.chakra.clone(),
     })?;
     commands::print(&format!(

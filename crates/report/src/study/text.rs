@@ -20,6 +20,7 @@ pub fn study_text(study: &Study, style: Style) -> String {
     answer(&mut paper, study);
     ranking(&mut paper, study);
     others(&mut paper, study);
+    pruned(&mut paper, study);
     knobs(&mut paper, study);
     notes(&mut paper, study);
     paper.finish()
@@ -190,7 +191,7 @@ fn knobs(paper: &mut Paper, study: &Study) {
         let spread = knob.spread.map_or("–".to_owned(), |spread| format!("{:.0} %", spread * 100.0));
         let values = knob.values.iter().map(|value| {
             let best = value.best.map_or_else(
-                || if value.out_of_memory > 0 { "out of memory".to_owned() } else { "–".to_owned() },
+                || without(study, &knob.name, &value.value).to_owned(),
                 |best| number(name, best),
             );
             format!("{}: {best}", value.value)
@@ -198,6 +199,39 @@ fn knobs(paper: &mut Paper, study: &Study) {
         let text = format!("spread {spread:>6}   {}", values.collect::<Vec<_>>().join(" · "));
         let head = format!("  {}  ", fit(&knob.name, widest));
         paper.wrapped(&head, &" ".repeat(widest + 4), &text);
+    }
+}
+
+/// Why no trial with this value of a knob has a result.
+fn without(study: &Study, knob: &str, value: &str) -> &'static str {
+    let with = |trial: &&Trial| trial.knobs.iter().any(|own| own.name == knob && own.value == value);
+    let all: Vec<TrialStatus> = study.trials.iter().filter(with).map(|trial| trial.status).collect();
+    if all.contains(&TrialStatus::Stopped) {
+        "cannot win"
+    } else if !all.is_empty() && all.iter().all(|status| *status == TrialStatus::OutOfMemory) {
+        "out of memory"
+    } else {
+        "–"
+    }
+}
+
+/// How many trials each rule made needless, with one of them.
+fn pruned(paper: &mut Paper, study: &Study) {
+    let mut rules = std::collections::BTreeMap::<&str, Vec<&Trial>>::new();
+    for trial in &study.trials {
+        if let Some(rule) = &trial.rule {
+            rules.entry(rule).or_default().push(trial);
+        }
+    }
+    if rules.is_empty() {
+        return;
+    }
+    paper.section("Pruned by rules");
+    for (rule, trials) in rules {
+        let first = trials[0];
+        let because = first.because_of.map_or(String::new(), |number| format!(" because of trial {number}"));
+        let text = format!("{rule}: for example trial {} ({}){because}", first.number, point(first));
+        paper.wrapped(&format!("  {:>6}  ", trials.len()), "          ", &text);
     }
 }
 

@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use trompe_estimate::bundle::Bundle;
 use trompe_estimate::features::Family;
 use trompe_estimate::table::Table;
@@ -45,7 +45,7 @@ pub use oracle::Oracle;
 pub use process::Process;
 
 /// What a user chose.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EstimatorChoice {
     /// The TOML file.
     pub config: Option<PathBuf>,
@@ -61,7 +61,7 @@ pub struct EstimatorChoice {
 }
 
 /// A share in thousandths: choices can be compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock(u32);
 
 impl Clock {
@@ -152,6 +152,36 @@ pub fn estimator(choice: &EstimatorChoice) -> Result<Cached<Stack>, SessionError
     Ok(Cached::new(stack(choice)?))
 }
 
+/// Everything that prices kernels, ready for any number of jobs and clusters.
+pub(crate) struct Pricer {
+    estimator: Cached<Stack>,
+    oracle: Option<Oracle>,
+    clock: Option<Clock>,
+}
+
+impl Pricer {
+    /// Reads and starts what `choice` names.
+    pub(crate) fn of(choice: &EstimatorChoice) -> Result<Self, SessionError> {
+        let oracle = if choice.oracle.is_empty() { None } else { Some(Oracle::read(&choice.oracle)?) };
+        Ok(Self { estimator: estimator(choice)?, oracle, clock: choice.clock })
+    }
+
+    /// What predicts.
+    pub(crate) fn stack(&self) -> &Cached<Stack> {
+        &self.estimator
+    }
+
+    /// How kernels are priced on a cluster.
+    pub(crate) fn on(&self, cluster: &ClusterSheet) -> KernelPricing<'_> {
+        let stated = cluster.device().compute.sustained_clock.unwrap_or(1.0);
+        KernelPricing {
+            estimator: &self.estimator,
+            oracle: self.oracle.as_ref(),
+            clock: self.clock.map_or(stated, Clock::share),
+        }
+    }
+}
+
 /// Predicts a job with the kernels priced as `choice` says.
 ///
 /// # Errors
@@ -162,16 +192,25 @@ pub fn predict(
     choices: &Choices,
     choice: &EstimatorChoice,
 ) -> Result<Prediction, SessionError> {
-    let estimator = estimator(choice)?;
-    let oracle = if choice.oracle.is_empty() { None } else { Some(Oracle::read(&choice.oracle)?) };
-    let stated = cluster.device().compute.sustained_clock.unwrap_or(1.0);
-    let clock = choice.clock.map_or(stated, Clock::share);
-    predict_with(
-        job,
-        cluster,
-        choices,
-        &KernelPricing { estimator: &estimator, oracle: oracle.as_ref(), clock },
-    )
+    predict_with(job, cluster, choices, &Pricer::of(choice)?.on(cluster))
+}
+
+/// The files that decide what estimators answer: the description, models, tables, and programs that lie beside it.
+pub(crate) fn files(choice: &EstimatorChoice) -> Result<Vec<PathBuf>, SessionError> {
+    let mut files: Vec<PathBuf> = choice.models.iter().chain(&choice.oracle).cloned().collect();
+    if let Some(path) = &choice.config {
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        let config = read(path)?;
+        files.push(path.clone());
+        files.extend(config.models.iter().map(|model| folder.join(model)));
+        for family in config.family.into_values() {
+            files.extend(family.table.into_iter().chain(family.model).map(|file| folder.join(file)));
+            let module = family.python.as_deref().and_then(|text| text.split(':').next().map(str::to_owned));
+            let words = family.command.into_iter().flatten().chain(module);
+            files.extend(words.map(|word| folder.join(word)).filter(|path| path.is_file()));
+        }
+    }
+    Ok(files)
 }
 
 /// The same with access to its parts.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use trompe_base::StreamId;
 use trompe_cluster::kind_of;
-use trompe_estimate::Stack;
 use trompe_hardware::ClusterSheet;
 use trompe_results::Kind;
 use trompe_trace::job::{Action, JobTrace, RankTemplate, StepSource};
@@ -15,8 +14,12 @@ use crate::estimators::KernelPricing;
 /// Seconds that forward and backward matrix products and attention take in a step, each at its expected price, on the
 /// stream and rank that has the most of them: no replay of the job on this cluster is shorter. Every micro-batch has the
 /// same ones, so the number is proportional to the micro-batches of the step. `None` when the trace has no steps.
-pub(crate) fn repeated_work(job: &JobTrace, cluster: &ClusterSheet) -> Option<f64> {
-    let priced = pricing::price(job, cluster.device(), &KernelPricing::of(&Stack::builtin()));
+pub(crate) fn repeated_work(
+    job: &JobTrace,
+    cluster: &ClusterSheet,
+    kernels: &KernelPricing<'_>,
+) -> Option<f64> {
+    let priced = pricing::price(job, cluster.device(), kernels);
     let all: Option<Vec<f64>> =
         job.templates.iter().zip(&priced).map(|(template, priced)| of_rank(template, priced)).collect();
     all?.into_iter().reduce(f64::max)

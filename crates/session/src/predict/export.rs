@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use trompe_base::{Duration, Rank};
 use trompe_cluster::{CollectiveCall, HostTime};
-use trompe_estimate::{Stack, WithPrograms};
+use trompe_estimate::WithPrograms;
 use trompe_interop::chakra::{self, Costs};
 use trompe_trace::job::{Collective, HostEvent};
 
 use super::{Choices, Simulation};
-use crate::estimators::KernelPricing;
+use crate::estimators::{EstimatorChoice, KernelPricing, Pricer};
 use crate::{RunFacts, SessionError, disk, npu, simulate};
 
 /// What to export.
@@ -21,6 +21,8 @@ pub struct Request {
     pub cluster: Option<String>,
     /// How the host's time passes, and where collective times come from.
     pub choices: Choices,
+    /// What prices kernels.
+    pub estimators: EstimatorChoice,
     /// Where to: a folder that is made.
     pub out: PathBuf,
 }
@@ -43,8 +45,10 @@ pub struct Exported {
 pub fn chakra(request: &Request) -> Result<Exported, SessionError> {
     let (job, cluster) = simulate::trace_and_cluster(&request.trace, request.cluster.as_deref())?;
     let run = RunFacts::of(&job.facts);
-    let estimator = WithPrograms { programs: npu::of_job(&job, &cluster)?, others: Stack::builtin() };
-    let simulation = Simulation::new(&job, &cluster, &request.choices, &run, &KernelPricing::of(&estimator))?;
+    let pricer = Pricer::of(&request.estimators)?;
+    let estimator = WithPrograms { programs: npu::of_job(&job, &cluster)?, others: pricer.stack() };
+    let pricing = KernelPricing { estimator: &estimator, ..pricer.on(&cluster) };
+    let simulation = Simulation::new(&job, &cluster, &request.choices, &run, &pricing)?;
     std::fs::create_dir_all(&request.out).map_err(|source| SessionError::writing(&request.out, source))?;
     let groups = request.out.join("comm_group.json");
     disk::write(&groups, chakra::groups(&job).as_bytes())?;

@@ -11,6 +11,7 @@ use trompe_search::Space;
 use trompe_search::memo::Key;
 
 use super::order::{self, Order};
+use crate::estimators::{self, EstimatorChoice};
 use crate::{SessionError, env, install, python};
 
 /// What all trials of a study depend on.
@@ -20,6 +21,8 @@ pub(crate) struct Grounds {
     pub(crate) program: String,
     /// Digest of the job's code and packages.
     pub(crate) code: String,
+    /// Digest of what prices kernels; empty for the built-in estimators.
+    pub(crate) estimators: String,
 }
 
 /// Files of the script's folder that are looked at; a folder with more is no folder of a script.
@@ -29,7 +32,12 @@ const LEFT_OUT: [&str; 4] = ["__pycache__", "node_modules", "site-packages", "tr
 
 impl Grounds {
     /// Digests for the jobs of `space`, which lies in `folder` and runs in `directory`.
-    pub(crate) fn of(space: &Space, folder: &Path, directory: &Path) -> Result<Self, SessionError> {
+    pub(crate) fn of(
+        space: &Space,
+        folder: &Path,
+        directory: &Path,
+        choice: &EstimatorChoice,
+    ) -> Result<Self, SessionError> {
         let libraries = install::find()?;
         let program = std::env::current_exe().unwrap_or_default();
         let own = [&program, &libraries.preloaded].map(|path| fs::read(path).unwrap_or_default());
@@ -62,7 +70,8 @@ impl Grounds {
             parts.push(fs::read(file).unwrap_or_default());
         }
         parts.extend(packages(space, directory).into_iter().map(String::into_bytes));
-        Ok(Self { program: version, code: Key::of(parts.iter().map(Vec::as_slice)).text().to_owned() })
+        let code = Key::of(parts.iter().map(Vec::as_slice)).text().to_owned();
+        Ok(Self { program: version, code, estimators: estimators_digest(choice)? })
     }
 
     /// Name of a trial's result.
@@ -73,6 +82,7 @@ impl Grounds {
             "outcome",
             &self.program,
             &self.code,
+            &self.estimators,
             &json(&order::essence(order)),
             &sheets.join("\n"),
         ])
@@ -92,6 +102,19 @@ impl Grounds {
             &nodes,
         ]))
     }
+}
+
+/// What the estimators are, by the content of their files.
+fn estimators_digest(choice: &EstimatorChoice) -> Result<String, SessionError> {
+    if *choice == EstimatorChoice::default() {
+        return Ok(String::new());
+    }
+    let clock = choice.clock.map(estimators::Clock::share);
+    let mut parts = vec![format!("physics {} clock {clock:?}", choice.physics).into_bytes()];
+    for file in estimators::files(choice)? {
+        parts.push(fs::read(&file).map_err(|source| SessionError::reading(&file, source))?);
+    }
+    Ok(Key::of(parts.iter().map(Vec::as_slice)).text().to_owned())
 }
 
 fn json(order: &Order) -> String {

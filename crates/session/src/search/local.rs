@@ -37,6 +37,8 @@ pub(super) struct Local {
 struct Slot {
     orders: Sender<Order>,
     busy: bool,
+    /// Name of the trace that the trial under way may be making.
+    trace: Option<String>,
     running: Arc<Mutex<Running>>,
     /// The trial under way and its end.
     deadline: Option<(u32, Stopwatch, f64)>,
@@ -100,16 +102,23 @@ impl Local {
             let mut thread = Thread { start, running: Arc::clone(&running), worker: None };
             let sender = sender.clone();
             std::thread::spawn(move || thread.serve(number, &inbox, &sender));
-            slots.push(Slot { orders, busy: false, running, deadline: None });
+            slots.push(Slot { orders, busy: false, trace: None, running, deadline: None });
         }
         Ok(Self { slots, answers, waiting: VecDeque::new() })
     }
 
-    /// Hands waiting orders to free slots.
+    /// Hands waiting orders to free slots. One whose trace is being made by another waits until it can take that.
     fn hand_out(&mut self) -> Result<(), SearchError> {
-        while let Some(slot) = self.slots.iter_mut().find(|slot| !slot.busy) {
-            let Some(order) = self.waiting.pop_front() else { break };
+        while let Some(free) = self.slots.iter().position(|slot| !slot.busy) {
+            let under_way: Vec<&str> =
+                self.slots.iter().filter(|slot| slot.busy).filter_map(|slot| slot.trace.as_deref()).collect();
+            let Some(order) = next_of(&self.waiting, &under_way).and_then(|at| self.waiting.remove(at))
+            else {
+                break;
+            };
+            let slot = &mut self.slots[free];
             slot.busy = true;
+            slot.trace.clone_from(&order.trace);
             slot.deadline = order.timeout.map(|limit| (order.number, Stopwatch::start(), limit));
             let sent = slot.orders.send(order);
             sent.map_err(|_| SearchError::Pool("a job slot has ended".to_owned()))?;
@@ -167,6 +176,11 @@ impl Drop for Local {
             end(&mut running);
         }
     }
+}
+
+/// The first order that need not wait for a trace that is under way.
+fn next_of(waiting: &VecDeque<Order>, under_way: &[&str]) -> Option<usize> {
+    waiting.iter().position(|order| order.trace.as_deref().is_none_or(|trace| !under_way.contains(&trace)))
 }
 
 fn lock(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
@@ -308,6 +322,18 @@ impl Start {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trial_waits_for_the_trace_that_another_one_makes() {
+        let waiting = |traces: &[&str]| -> VecDeque<Order> {
+            let named = |trace: &str| Some(trace.to_owned()).filter(|trace| !trace.is_empty());
+            traces.iter().map(|trace| Order { trace: named(trace), ..Order::default() }).collect()
+        };
+        assert_eq!(next_of(&waiting(&["a", "a", "b"]), &["a"]), Some(2));
+        assert_eq!(next_of(&waiting(&["a", "a"]), &["a"]), None);
+        assert_eq!(next_of(&waiting(&["a", "b"]), &[]), Some(0));
+        assert_eq!(next_of(&waiting(&["", "a"]), &["a"]), Some(0));
+    }
 
     #[test]
     fn slots_have_processors_of_their_own_while_there_are_enough() {

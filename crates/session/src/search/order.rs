@@ -12,6 +12,7 @@ use trompe_search::{Value, Values};
 
 use super::{Plan, SearchError};
 use crate::SessionError;
+use crate::estimators::EstimatorChoice;
 
 /// A trial to run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct Order {
     pub emulated_on: Option<String>,
     /// As `--host`.
     pub host: String,
+    /// What prices kernels; its paths are absolute.
+    #[serde(default)]
+    pub estimators: EstimatorChoice,
     /// As `--steps`.
     pub steps: String,
     /// As `--ranks`.
@@ -118,6 +122,7 @@ pub(super) fn of(plan: &Plan, proposal: &Proposal) -> Result<Order, SessionError
         cluster: facts.cluster.clone(),
         emulated_on: emulated_on.filter(|other| *other != facts.cluster),
         host: filled(settings.host.as_deref(), "measured"),
+        estimators: plan.estimators.clone(),
         steps: filled(settings.steps.as_deref(), "auto"),
         ranks: filled(settings.ranks.as_deref(), "auto"),
         best_seconds: proposal.best_seconds,
@@ -171,9 +176,10 @@ fn text(values: &Values) -> String {
     values.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// The order without what does not change its result.
+/// The order without what does not change its result, and without estimators, which count by their content.
 pub(super) fn essence(order: &Order) -> Order {
-    Order { number: 0, best_seconds: None, timeout: None, trace: None, ..order.clone() }
+    let estimators = EstimatorChoice::default();
+    Order { number: 0, best_seconds: None, timeout: None, trace: None, estimators, ..order.clone() }
 }
 
 /// The parts of an order that decide what its trace holds.

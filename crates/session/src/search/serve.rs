@@ -60,7 +60,7 @@ pub fn serve(
     questions: impl BufRead,
     mut answers: impl Write,
 ) -> Result<(), SessionError> {
-    let plan = plan(&request.space, request.cluster.as_deref())?;
+    let plan = plan(&request.space, request.cluster.as_deref(), &request.estimators)?;
     let folder = OutputFolder::take(&request.out, request.existing)?;
     let files = StudyFiles::of(&folder.path);
     let study = Study::new(

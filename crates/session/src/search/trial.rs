@@ -14,12 +14,12 @@ use trompe_trace::job::JobTrace;
 use super::measure;
 use super::order::{Order, Reply, Runs};
 use crate::clock::Stopwatch;
+use crate::estimators::{EstimatorChoice, Pricer};
 use crate::output::Existing;
 use crate::run::{self, Kept};
-use crate::{Choices, HostChoice, SessionError, Silent, disk, predict, simulate, traces};
+use crate::{Choices, HostChoice, SessionError, Silent, disk, predict, predict_with, simulate, traces};
 
 /// The place in which trials run, one after the other.
-#[derive(Debug)]
 pub(super) struct Bench {
     /// Folder of its files.
     pub(super) folder: PathBuf,
@@ -29,6 +29,8 @@ pub(super) struct Bench {
     pub(super) traces: PathBuf,
     /// What one run leaves for the next.
     pub(super) kept: Kept,
+    /// What priced the kernels of the last trial.
+    pub(super) pricer: Option<(EstimatorChoice, Pricer)>,
 }
 
 /// Lines of a failed job that are kept.
@@ -44,7 +46,7 @@ impl Bench {
         let watch = Stopwatch::start();
         let mut reply = match self.outcome(order) {
             Ok((outcome, origin)) => Reply { outcome, origin, ..Reply::default() },
-            Err(error) => Reply { outcome: self.explained(&error), ..Reply::default() },
+            Err(error) => Reply { outcome: self.explained(order, &error), ..Reply::default() },
         };
         reply.number = order.number;
         reply.outcome.seconds = watch.elapsed().as_secs_f64();
@@ -77,12 +79,12 @@ impl Bench {
     }
 
     /// How a job ended that has no trace.
-    fn explained(&self, error: &SessionError) -> Outcome {
+    fn explained(&self, order: &Order, error: &SessionError) -> Outcome {
         let mut lines = self.last_lines();
         if matches!(error, SessionError::FailedEarly { .. })
             && let Some((missing, capacity)) = exhausted(&lines)
         {
-            return Outcome::out_of_memory(missing, capacity);
+            return on_cluster(order, missing, capacity);
         }
         if lines.is_empty() || !matches!(error, SessionError::FailedEarly { .. }) {
             lines.push(error.to_string());
@@ -124,7 +126,7 @@ impl Bench {
         let _ = fs::File::options().write(true).open(&self.log).and_then(|log| log.set_len(0));
         let cluster = order.emulated_on.as_ref().unwrap_or(&order.cluster);
         let request = run::Request {
-            estimators: crate::estimators::EstimatorChoice::default(),
+            estimators: order.estimators.clone(),
             command: job.command.iter().map(Into::into).collect(),
             cluster: cluster.clone(),
             sheet: order.unlimited.then(|| without_end(cluster)).transpose()?,
@@ -143,10 +145,21 @@ impl Bench {
     }
 
     /// Simulates a trace on the order's cluster. With `best`, a trial whose kernels alone take longer is stopped.
-    fn simulated(&self, order: &Order, trace: &JobTrace, best: Option<f64>) -> Result<Outcome, SessionError> {
+    fn simulated(
+        &mut self,
+        order: &Order,
+        trace: &JobTrace,
+        best: Option<f64>,
+    ) -> Result<Outcome, SessionError> {
         let cluster = trompe_hardware::resolve(&order.cluster)?;
+        let pricer = match self.pricer.take() {
+            Some((choice, pricer)) if choice == order.estimators => pricer,
+            _ => Pricer::of(&order.estimators)?,
+        };
+        let (_, pricer) = self.pricer.insert((order.estimators.clone(), pricer));
+        let kernels = pricer.on(&cluster);
         if let Some(best) = best
-            && let Some(bound) = predict::repeated_work(trace, &cluster)
+            && let Some(bound) = predict::repeated_work(trace, &cluster, &kernels)
             && bound > best
         {
             return Ok(Outcome {
@@ -161,7 +174,7 @@ impl Bench {
             explain: false,
             ..Choices::default()
         };
-        let prediction = predict(trace, &cluster, &choices)?;
+        let prediction = predict_with(trace, &cluster, &choices, &kernels)?;
         let mut outcome = measure::outcome(&prediction.report);
         if outcome.status == TrialStatus::Failed {
             let lines = self.last_lines();
@@ -179,6 +192,15 @@ impl Bench {
     fn last_lines(&self) -> Vec<String> {
         last_lines(&self.log)
     }
+}
+
+/// Out of memory on the cluster of `order`. The job may have run on another one, whose devices have more.
+fn on_cluster(order: &Order, missing: Option<u64>, capacity: u64) -> Outcome {
+    let memory =
+        |cluster: &str| trompe_hardware::resolve(cluster).ok().map(|sheet| sheet.device().memory.total.0);
+    let both = order.emulated_on.as_deref().and_then(memory).zip(memory(&order.cluster));
+    let less = both.map_or(0, |(emulated, own)| emulated.saturating_sub(own));
+    Outcome::out_of_memory(missing.map(|missing| missing + less), capacity.saturating_sub(less))
 }
 
 /// The bound of a run with few micro-batches, for the whole step.
@@ -251,6 +273,20 @@ mod tests {
         assert_eq!(exhausted(&lines(line)), expect);
         assert_eq!(exhausted(&lines("RuntimeError: CUDA error: out of memory")), Some((None, 0)));
         assert_eq!(exhausted(&lines("ValueError: no")), None);
+    }
+
+    #[test]
+    fn memory_that_is_missing_is_that_of_the_simulated_cluster() {
+        let order = |emulated_on: Option<&str>| Order {
+            cluster: "v100-32".to_owned(),
+            emulated_on: emulated_on.map(str::to_owned),
+            ..Order::default()
+        };
+        let total = |name: &str| trompe_hardware::resolve(name).unwrap().device().memory.total.0;
+        let (large, small) = (total("a100-80"), total("v100-32"));
+        assert_eq!(on_cluster(&order(None), Some(5), small), Outcome::out_of_memory(Some(5), small));
+        let expect = Outcome::out_of_memory(Some(5 + large - small), small);
+        assert_eq!(on_cluster(&order(Some("a100-80")), Some(5), large), expect);
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub fn work(folder: &Path, log: &Path, traces: &Path) -> Result<(), SessionError
         log: log.to_owned(),
         traces: traces.to_owned(),
         kept: Kept::default(),
+        pricer: None,
     };
     for line in BufReader::new(File::from(orders)).lines() {
         let line = line.map_err(|error| failed("orders", &error))?;

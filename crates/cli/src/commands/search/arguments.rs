@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
+use trompe_session::estimators::Clock;
 use trompe_session::search::Choice;
 
-use crate::arguments::ExistingArguments;
+use crate::arguments::{EstimatorArguments, ExistingArguments};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,6 +85,11 @@ pub(super) struct StudyArguments {
     /// Neither use results of earlier studies nor keep these.
     #[arg(long)]
     pub(super) no_cache: bool,
+    #[command(flatten)]
+    pub(super) estimators: EstimatorArguments,
+    /// Share of the highest clock that the GPU sustains, as for `trompe run`.
+    #[arg(long, value_name = "SHARE", help_heading = "Kernel times")]
+    pub(super) clock: Option<Clock>,
     #[command(flatten)]
     pub(super) existing: ExistingArguments,
 }
