@@ -228,7 +228,7 @@ pub(crate) enum TraceCommand {
     /// Print sums over a trace.
     Stats(StatsArguments),
     /// Write a job trace in another tool's format.
-    Export(ExportArguments),
+    Export(Box<ExportArguments>),
     /// Make a job trace of another tool's traces.
     Import(ImportArguments),
 }
