@@ -12,13 +12,16 @@ use trompe_measure::table;
 use super::{Data, bytes, write};
 use crate::SessionError;
 
+/// The rows of each family that was written.
+pub type RowCounts = Vec<(Family, usize)>;
+
 /// Writes `FAMILY.csv` for each family that has rows, and `licences.json` by source, to the folder `out`.
 ///
 /// Gives the rows per family, and what was left out.
 ///
 /// # Errors
 /// When a table cannot be read or a file cannot be written.
-pub fn write_tables(data: &Data, out: &Path) -> Result<(Vec<(Family, usize)>, Vec<String>), SessionError> {
+pub fn write_tables(data: &Data, out: &Path) -> Result<(RowCounts, Vec<String>), SessionError> {
     let read = data.read()?;
     let samples = read.samples();
     std::fs::create_dir_all(out).map_err(|error| SessionError::writing(out, error))?;
