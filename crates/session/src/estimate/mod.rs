@@ -22,7 +22,7 @@ pub use trompe_measure::train::CONTRADICTION;
 pub use explain::{Explained, Operation, explain};
 pub use fit::{FitRequest, Fitted, fit};
 pub use predict::{Predicted, predict};
-pub use tables::{pack, write_tables};
+pub use tables::{RowCounts, pack, write_tables};
 
 /// Tables of measurements.
 #[derive(Clone, Debug, Default)]
