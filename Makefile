@@ -7,7 +7,7 @@
 #   make build   the `trompe` program and the libraries it preloads (release)
 #   make venv    .venv with the pinned PyTorch (no NVIDIA package)
 #   make jobs    the job tests only: real PyTorch scripts under `trompe run`
-#   make searches  searches over real PyTorch scripts (a minute or two; not part of `make test`)
+#   make searches  searches over real PyTorch scripts
 #   make ray-test  a search on a local Ray cluster of two nodes, one of which is killed
 #   make npu     the NPU kernels only: `trompe npu` against PyTorch on the CPU
 #   make frameworks  other frameworks and PyTorch versions (large downloads), writes docs/coverage.md
@@ -33,7 +33,7 @@ VENV_DEMO := $(VENV)/.requirements.stamp
 VENV_TEST := $(VENV)/.requirements-test.stamp
 step = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help demo test build venv venv-test jobs npu frameworks fuzz clean tools \
+.PHONY: help demo test build venv venv-test jobs searches ray-test npu frameworks fuzz clean tools \
 	check-format check-clippy check-docs check-tidy check-rust check-python
 
 help:
@@ -80,7 +80,7 @@ demo: build venv
 
 # ---- Tests -----------------------------------------------------------------
 
-test: check-format check-python check-clippy check-docs check-tidy check-rust npu jobs
+test: check-format check-python check-clippy check-docs check-tidy check-rust npu jobs searches
 	@printf '\n== all checks passed\n'
 
 check-format: tools
