@@ -246,9 +246,14 @@ impl<'a> Simulation<'a> {
         self.replayed(&self.compile(&options)?)
     }
 
+    /// The number of the slowest rank's template.
+    fn slowest(&self, outcome: &Outcome) -> usize {
+        self.job.ranks[outcome.slowest_rank().rank.index()].template
+    }
+
     /// The template of the slowest rank.
     fn template(&self, outcome: &Outcome) -> &'a RankTemplate {
-        &self.job.templates[self.job.ranks[outcome.slowest_rank().rank.index()].template]
+        &self.job.templates[self.slowest(outcome)]
     }
 
     /// Whether the run has steps at all; a run that was cut before its first step has only a whole.
@@ -279,8 +284,8 @@ impl<'a> Simulation<'a> {
         let mean = steps::Mean::of(rank);
         let table = kernels::Table {
             template,
-            priced: &self.priced[self.job.ranks[outcome.slowest_rank().rank.index()].template],
-            uses: &outcome.operations[self.job.ranks[outcome.slowest_rank().rank.index()].template],
+            priced: &self.priced[self.slowest(outcome)],
+            uses: &outcome.operations[self.slowest(outcome)],
             steps: rank.used_count,
         };
         report.steps = steps::steps(template, rank);

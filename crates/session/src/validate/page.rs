@@ -59,7 +59,7 @@ fn summary(html: &mut String, groups: &[Group]) {
     for group in groups {
         let _ = write!(
             html,
-            "<tr><td>{}<td>{}<td>{}<td><td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}<td>{}</tr>",
+            "<tr><td>{}<td>{}<td>{}<td><td>{}<td>{}<td>{}<td>{}{}</tr>",
             escape(&group.family.replace('_', " ")),
             escape(&group.gpu),
             escape(&group.source),
@@ -67,10 +67,7 @@ fn summary(html: &mut String, groups: &[Group]) {
             percent(group.median),
             percent(group.mean),
             percent(group.p90),
-            percent(group.inside),
-            group.noise.map_or_else(|| "–".to_owned(), percent),
-            percent(group.physics_median),
-            percent(group.roofline_median)
+            beside(group)
         );
     }
     html.push_str("</table></div>");
@@ -89,7 +86,7 @@ fn table(html: &mut String, groups: &[&Group]) {
         };
         let _ = write!(
             html,
-            "<tr><td>{}<td>{}<td>{}<td>{known}<td>{}<td>{}<td>{}<td>{}<td>{:+.1} %<td>{}<td>{}<td>{}<td>{}</tr>",
+            "<tr><td>{}<td>{}<td>{}<td>{known}<td>{}<td>{}<td>{}<td>{}<td>{:+.1} %{}</tr>",
             escape(&group.label),
             escape(&group.gpu),
             escape(&group.source),
@@ -98,13 +95,19 @@ fn table(html: &mut String, groups: &[&Group]) {
             percent(group.mean),
             percent(group.p90),
             group.bias * 100.0,
-            percent(group.inside),
-            group.noise.map_or_else(|| "–".to_owned(), percent),
-            percent(group.physics_median),
-            percent(group.roofline_median)
+            beside(group)
         );
     }
     html.push_str("</table></div>");
+}
+
+/// The cells that a group's own errors are compared with: how many rows its intervals hold, the noise of the rows, and
+/// the two simpler models.
+fn beside(group: &Group) -> String {
+    let noise = group.noise.map_or_else(|| "–".to_owned(), percent);
+    let (inside, physics, roofline) =
+        (percent(group.inside), percent(group.physics_median), percent(group.roofline_median));
+    format!("<td>{inside}<td>{noise}<td>{physics}<td>{roofline}")
 }
 
 fn worst(html: &mut String, groups: &[&Group]) {
