@@ -124,8 +124,10 @@ pub(crate) struct ModelArguments {
     /// Replay so many times with other seeds, for the distribution of the step time.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) repeat: u32,
-    /// Where the times of collectives come from, when not from the built-in constants: a file that `trompe network fit`
-    /// wrote, or astra-sim=PROGRAM (ASTRA-sim's analytical back end).
+    /// Where the times of collectives come from, when not from the built-in constants and the sheet's links: a file that
+    /// `trompe network fit` wrote, astra-sim=PROGRAM (ASTRA-sim's analytical back end), topology=FILE (output of
+    /// `nvidia-smi topo -m`, NCCL's topology XML, ASTRA-sim's network YAML or JSON), or a topology and a file with a comma
+    /// between.
     #[arg(long, value_name = "SOURCE")]
     pub(crate) network: Option<NetworkSource>,
     /// Samples that one step processes on one rank, when the trace does not show it.

@@ -11,6 +11,7 @@ use std::ops::Range;
 use trompe_base::{Rank, StreamId};
 use trompe_results::Kind;
 use trompe_trace::job::{Collective, JobTrace, RankTemplate};
+use trompe_trace::peers::Turn;
 use trompe_trace::record::CollectiveKind;
 
 use crate::collective::{CollectiveModel, Others, Traffic};
@@ -57,6 +58,8 @@ pub(crate) struct SlotPlan {
     pub(crate) point: u32,
     /// The rank's place among the members.
     pub(crate) place: u32,
+    /// How the places of the template's peers become those of this rank's.
+    pub(crate) turn: Turn,
 }
 
 /// A communicator, or several that are alike in everything and of which one is replayed.

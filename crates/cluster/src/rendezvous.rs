@@ -89,8 +89,8 @@ impl State<'_> {
     fn place(&self, rank: u32, call: &CallPlan) -> (u32, Option<(u32, u32)>) {
         let slot = self.shared.plan.ranks[rank as usize].slots[call.call.communicator as usize];
         let ends = match call.call.kind {
-            CollectiveKind::Send => Some((slot.place, call.call.peer)),
-            CollectiveKind::Recv => Some((call.call.peer, slot.place)),
+            CollectiveKind::Send => Some((slot.place, slot.turn.apply(call.call.peer))),
+            CollectiveKind::Recv => Some((slot.turn.apply(call.call.peer), slot.place)),
             _ => None,
         };
         (slot.point, ends)

@@ -221,3 +221,21 @@ fn asymmetry_unfolds() {
     let mean = (0..20).map(|seed| varied(seed).end.as_picos()).sum::<u64>() / 20;
     assert!(mean > plain.end.as_picos());
 }
+
+#[test]
+fn ranks_that_did_not_run_find_their_peers() {
+    let check = |script: Script| {
+        let (mut trace, prices) = job(&vec![script; 4]);
+        for (rank, instance) in trace.ranks.iter_mut().enumerate() {
+            (instance.template, instance.emulated) = (0, rank == 0);
+        }
+        let options = Options { fold: false, ..Options::default() };
+        let outcome = replay(&trace, &prices, &WIRE, &options);
+        assert!(outcome.ranks.iter().all(|rank| rank.device_end == outcome.ranks[0].device_end));
+        assert_eq!(outcome.ranks.len(), 4);
+    };
+    let start = || Script::new().kernel(1, 5);
+    check(start().transfer(1, Send, 1, 9).transfer(1, Recv, 3, 9));
+    check(start().transfer(1, Send, 1, 9).transfer(1, Recv, 1, 9));
+    check(start().transfer(1, Send, 2, 9).transfer(1, Recv, 2, 9));
+}

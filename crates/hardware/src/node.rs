@@ -75,6 +75,9 @@ pub struct ClusterSheet {
     /// rail-optimised network are one.
     #[serde(default)]
     pub nodes_per_leaf: Option<u32>,
+    /// Whether its switches reduce in the network (SHARP) and the software to ask them for it is there.
+    #[serde(default)]
+    pub sharp: bool,
 }
 
 impl ClusterSheet {

@@ -4,13 +4,14 @@
 use trompe_base::{Bytes, DType};
 use trompe_hardware::{Catalogue, DeviceSheet, EmulatedNode, LinkKind, resolve};
 
-const DEVICES: [&str; 18] = [
+const DEVICES: [&str; 19] = [
     "a100-pcie-80",
     "a100-sxm4-40",
     "a100-sxm4-80",
     "a40",
     "b200-sxm-180",
     "gb200-189",
+    "gh200-96",
     "h100-pcie-80",
     "h100-sxm5-80",
     "h200-sxm-141",
@@ -51,6 +52,8 @@ fn the_catalogue_has_all_devices_and_nodes() {
         "dgx-h200",
         "dgx-v100",
         "gb200-nvl72",
+        "gh200-quad",
+        "hgx-h100-roce",
         "pcie-server",
         "pcie5-server",
         "workstation",
@@ -62,6 +65,35 @@ fn the_catalogue_has_all_devices_and_nodes() {
     for host in catalogue.hosts() {
         catalogue.host(host).unwrap_or_else(|error| panic!("{error}"));
     }
+}
+
+#[test]
+fn clusters_have_their_cabling() {
+    use trompe_hardware::NetworkKind::{FatTree, RailOptimised};
+    let catalogue = Catalogue::builtin();
+    let names = ["fat-tree-2to1", "llama3-24k", "rails-4to1", "superpod-a100", "superpod-h100"];
+    assert_eq!(catalogue.clusters(), names);
+    let check = |spec: &str, nodes: u32, network, over: f64, leaf: u32, sharp: bool| {
+        let cluster = resolve(spec).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(
+            (
+                cluster.node_count,
+                cluster.network,
+                cluster.oversubscription,
+                cluster.nodes_per_leaf,
+                cluster.sharp
+            ),
+            (nodes, network, over, Some(leaf), sharp),
+            "{spec}"
+        );
+    };
+    check("fat-tree-2to1", 16, FatTree, 2.0, 4, false);
+    check("llama3-24k", 3072, FatTree, 7.0, 384, false);
+    check("rails-4to1:64", 64, RailOptimised, 4.0, 8, false);
+    check("selene:140", 140, RailOptimised, 1.0, 20, true);
+    check("superpod-h100", 32, RailOptimised, 1.0, 32, true);
+    let error = resolve("superpod-h100:8x2").unwrap_err().to_string();
+    assert!(error.contains("`8x2`"), "{error}");
 }
 
 #[test]

@@ -161,6 +161,47 @@ fn collectives_and_messages() {
     assert_eq!(ends(&nodes[3]), (Some(0), Some(1), Some(0)));
 }
 
+/// What ranks send and receive, as (source, destination, tag), when the first of `ranks` ran and the others are like it.
+fn messages(ranks: u32, calls: &[(CollectiveKind, u32)]) -> [Vec<[Option<i64>; 3]>; 2] {
+    let events = calls.iter().map(|&(kind, peer)| event(0, collective(1, kind, peer, 9))).collect();
+    let streams = vec![Stream { id: StreamId(1), device: 0, priority: 0, kind: StreamKind::NonBlocking }];
+    let template = RankTemplate { streams, events, ..RankTemplate::default() };
+    let instance = |rank| RankInstance { template: 0, communicators: vec![0], emulated: rank == 0 };
+    let job = JobTrace {
+        templates: vec![template],
+        ranks: (0..ranks).map(instance).collect(),
+        communicators: vec![Communicator { members: (0..ranks).map(Rank).collect(), purpose: None }],
+        ..JobTrace::default()
+    };
+    let mut found = [Vec::new(), Vec::new()];
+    for rank in 0..ranks {
+        let mut bytes = Vec::new();
+        chakra::write_rank(&job, Rank(rank), &Fixed, &mut bytes).unwrap();
+        for node in chakra::read(bytes.as_slice()).unwrap().1 {
+            let ends = ["comm_src", "comm_dst", "comm_tag"].map(|name| node.integer(name));
+            found[usize::from(node.kind == i32::from(NodeType::Receive))].push(ends);
+        }
+    }
+    found.iter_mut().for_each(|list| list.sort_unstable());
+    found
+}
+
+#[test]
+fn messages_of_ranks_that_did_not_run_meet() {
+    use CollectiveKind::{Recv, Send};
+    let check = |ranks, calls: &[(CollectiveKind, u32)], first: (i64, i64)| {
+        let [sent, received] = messages(ranks, calls);
+        assert_eq!(sent, received, "{ranks} {calls:?}");
+        assert_eq!(sent.len(), ranks as usize * calls.len() / 2);
+        assert_eq!((sent[1][0], sent[1][1]), (Some(first.0), Some(first.1)), "{sent:?}");
+    };
+    // Round a ring, one way and both; with a partner, the next one and the one in the other half.
+    check(4, &[(Send, 1), (Recv, 3)], (1, 2));
+    check(3, &[(Send, 1), (Send, 2), (Recv, 1), (Recv, 2)], (0, 2));
+    check(4, &[(Send, 1), (Recv, 1)], (1, 0));
+    check(8, &[(Send, 4), (Recv, 4)], (1, 5));
+}
+
 #[test]
 fn files_that_are_none() {
     assert!(matches!(chakra::read(&[][..]), Err(ChakraError::Empty)));

@@ -10,7 +10,9 @@ use crate::tuner::Algorithm;
 /// Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH" (2005). Trees:
 /// Sanders, Speck and Träff, "Two-tree algorithms" (2009): across two nodes each sends its data once, across more each
 /// sends it twice, inner node of one tree and leaf of the other. NVLS: a rank's data goes up to the switch once, and its
-/// share of the result once more.
+/// share of the result once more. CollNet and NVLS across nodes (Graham et al., "Scalable hierarchical aggregation protocol
+/// (SHARP)", 2016): the network's switches reduce, so a node sends its data once and gets the result once, in one step
+/// whatever the number of nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Features {
     /// Steps inside nodes that follow one another.
@@ -45,6 +47,12 @@ impl Features {
             2 => bytes,
             _ => 2.0 * bytes,
         };
+        // A node's part once out, the others' once in: whichever is more.
+        let through_switches = match (placement.nodes, operation) {
+            (..=1, _) => 0.0,
+            (_, Operation::AllReduce) => bytes,
+            _ => bytes * (nodes - 1.0) / nodes,
+        };
         let (steps, network_steps, wire, network) = match algorithm {
             Algorithm::Ring => {
                 let rounds = if operation == Operation::AllReduce { 2.0 } else { 1.0 };
@@ -53,7 +61,16 @@ impl Features {
                 (rounds * (n - 1.0) - between, between, bus, network)
             }
             Algorithm::Tree => (2.0 * (local - 1.0), 2.0 * log_nodes, 2.0 * bytes, across_tree),
-            Algorithm::Nvls => (local - 1.0, 0.0, bytes * (1.0 + 1.0 / local), 0.0),
+            Algorithm::CollnetDirect => {
+                let passes = if operation == Operation::AllReduce { 2.0 } else { 1.0 };
+                let inside = passes * bytes * (local - 1.0) / local;
+                (passes * (local - 1.0).min(1.0), 1.0, inside, through_switches)
+            }
+            Algorithm::CollnetChain => (2.0 * (local - 1.0), 1.0, 2.0 * bytes, through_switches),
+            Algorithm::Nvls => {
+                let between = if placement.nodes > 1 { 1.0 } else { 0.0 };
+                (local - 1.0, between, bytes * (1.0 + 1.0 / local), through_switches)
+            }
             Algorithm::NvlsTree => (local - 1.0, 2.0 * log_nodes, bytes * (1.0 + 1.0 / local), across_tree),
             Algorithm::Pat => (0.0, log_nodes, bus, bus),
             Algorithm::Direct if operation == Operation::AllToAll => {
@@ -81,7 +98,7 @@ mod tests {
                 "{operation:?} by {algorithm:?} on {nodes} x {local}"
             );
         };
-        use Algorithm::{Direct, Nvls, NvlsTree, Pat, Ring, Tree};
+        use Algorithm::{CollnetChain, CollnetDirect, Direct, Nvls, NvlsTree, Pat, Ring, Tree};
         use Operation::{AllGather, AllReduce, AllToAll, Broadcast, SendReceive};
         check(AllReduce, Ring, (1, 8), [14.0, 0.0, 2800.0, 200.0, 0.0]);
         check(AllReduce, Ring, (2, 8), [28.0, 2.0, 3000.0, 100.0, 3000.0]);
@@ -91,6 +108,11 @@ mod tests {
         check(AllReduce, Tree, (2, 8), [14.0, 2.0, 3200.0, 100.0, 1600.0]);
         check(AllReduce, NvlsTree, (4, 4), [3.0, 4.0, 2000.0, 100.0, 3200.0]);
         check(AllReduce, Nvls, (1, 8), [7.0, 0.0, 1800.0, 200.0, 0.0]);
+        check(AllReduce, Nvls, (4, 8), [7.0, 1.0, 1800.0, 50.0, 1600.0]);
+        check(AllReduce, CollnetDirect, (4, 8), [2.0, 1.0, 2800.0, 50.0, 1600.0]);
+        check(AllReduce, CollnetDirect, (4, 1), [0.0, 1.0, 0.0, 400.0, 1600.0]);
+        check(AllGather, CollnetDirect, (4, 8), [1.0, 1.0, 1400.0, 50.0, 1200.0]);
+        check(AllReduce, CollnetChain, (4, 8), [14.0, 1.0, 3200.0, 50.0, 1600.0]);
         check(Broadcast, Ring, (1, 8), [7.0, 0.0, 1600.0, 0.0, 0.0]);
         check(AllToAll, Direct, (1, 4), [3.0, 0.0, 1200.0, 400.0, 0.0]);
         check(AllToAll, Direct, (2, 8), [7.0, 8.0, 700.0, 100.0, 6400.0]);

@@ -162,7 +162,8 @@ impl NetworkModel {
     }
 
     /// Bytes per second that a wire carries at most.
-    fn capacity(&self, wire: Wire) -> f64 {
+    #[must_use]
+    pub fn capacity(&self, wire: Wire) -> f64 {
         let constants = self.constants.find(self.fabric.architecture, Carrier::Pcie);
         self.fabric.capacity(wire, |ranks| constants.map_or(1.0, |fabric| fabric.share(ranks)))
     }
@@ -314,7 +315,7 @@ fn nearest<'a>(fabric: &'a FabricConstants, operation: Operation, choice: &Choic
     let Choice { algorithm, protocol, .. } = *choice;
     let like = match algorithm {
         Algorithm::NvlsTree => Algorithm::Nvls,
-        Algorithm::Pat => Algorithm::Ring,
+        Algorithm::Pat | Algorithm::CollnetDirect | Algorithm::CollnetChain => Algorithm::Ring,
         other => other,
     };
     let operations: &[Operation] = match operation {

@@ -132,6 +132,45 @@ fn oversubscription_slows_what_crosses_it() {
 }
 
 #[test]
+fn switches_that_reduce_are_used_as_nccl_would() {
+    use Algorithm::{CollnetChain, CollnetDirect, Nvls, NvlsTree, Ring, Tree};
+    let plain = Fabric::from_cluster(&resolve("dgx-a100:16").unwrap());
+    let chosen = |fabric: &Fabric, operation, (nodes, local): (u32, u32), bytes: u64| {
+        let model = NetworkModel::new(fabric.clone());
+        model.price(operation, Bytes(bytes), &Placement::regular(nodes, local))
+    };
+    let sharp = Fabric { reduces: true, ..plain.clone() };
+    let all = |fabric: &Fabric, operation, shape| -> std::collections::BTreeSet<Algorithm> {
+        (10..34).map(|power| chosen(fabric, operation, shape, 1 << power).choice.algorithm).collect()
+    };
+    let check = |fabric: &Fabric, operation, shape, wanted: &[Algorithm], never: &[Algorithm]| {
+        let found = all(fabric, operation, shape);
+        assert!(wanted.iter().all(|one| found.contains(one)), "{operation:?} {shape:?}: {found:?}");
+        assert!(never.iter().all(|one| !found.contains(one)), "{operation:?} {shape:?}: {found:?}");
+    };
+    // Without such switches, and inside one node, nothing changes.
+    check(&plain, Operation::AllReduce, (16, 8), &[Tree, Ring], &[CollnetDirect, CollnetChain]);
+    check(&sharp, Operation::AllReduce, (1, 8), &[Ring], &[CollnetDirect, CollnetChain]);
+    check(&sharp, Operation::AllReduce, (16, 8), &[CollnetDirect], &[Nvls]);
+    check(&sharp, Operation::AllReduce, (16, 1), &[CollnetDirect], &[]);
+    check(&sharp, Operation::AllGather, (16, 8), &[CollnetDirect], &[CollnetChain]);
+    check(&sharp, Operation::Broadcast, (16, 8), &[Ring], &[CollnetDirect, CollnetChain]);
+    // One adapter for two devices: gathering needs one for each; the chain has fewer hands at once.
+    let shared = Fabric { adapters: 4, ..sharp.clone() };
+    check(&shared, Operation::AllGather, (16, 8), &[Ring], &[CollnetDirect]);
+    // Hopper's NVLink switches hand on to the network's.
+    let h100 = Fabric { reduces: true, ..Fabric::from_cluster(&resolve("dgx-h100:16").unwrap()) };
+    check(&h100, Operation::AllReduce, (16, 8), &[Nvls], &[]);
+    // With many nodes a large all-reduce crosses the network once instead of twice.
+    let large = |fabric: &Fabric| chosen(fabric, Operation::AllReduce, (16, 8), 4 << 30).time;
+    assert!(large(&sharp) < large(&plain), "{} {}", large(&sharp), large(&plain));
+    let h100_plain = Fabric { reduces: false, ..h100.clone() };
+    assert!(large(&h100).scale(1.2) < large(&h100_plain), "{} {}", large(&h100), large(&h100_plain));
+    check(&h100_plain, Operation::AllReduce, (16, 8), &[NvlsTree], &[Nvls]);
+    assert_ne!(chosen(&sharp, Operation::AllReduce, (16, 8), 4 << 30).method, Method::Fitted);
+}
+
+#[test]
 fn constants_survive_their_file_and_refuse_nonsense() {
     let constants = Constants::builtin();
     assert_eq!(Constants::parse(&constants.to_toml()).unwrap(), constants);

@@ -161,6 +161,17 @@ fn astra_networks() {
     let fabric = check("Switch, Ring, Switch", "8, 4, 2", 200.0, 8);
     assert_eq!((fabric.adapters, fabric.adapter.0), (8, 50e9));
     assert_eq!(fabric.adapter_latency, trompe_base::Duration::from_nanos(2500));
+    // The same in other clothes.
+    let plain = read_astra_network(
+        "topology: [ FullyConnected, Switch ]\nnpus_count: [ 4, 2 ]\nbandwidth: [ 200, 50 ]\nlatency: [ 50, 500 ]",
+    );
+    let dashes = "topology:\n  - FullyConnected\n  - Switch # two\nnpus_count:\n- 4\n- 2\n\nbandwidth: [200.0, 50.0]\nlatency: [50, 500]\n";
+    assert_eq!(read_astra_network(dashes), plain);
+    let json = r#"{"topology": ["FullyConnected", "Switch"], "npus_count": [4, 2], "bandwidth": [200, 50], "latency": [50, 500]}"#;
+    assert_eq!(read_astra_network(json), plain);
+    let first = r#"{"topology-name": "Hierarchical", "dimensions-count": 2, "topologies-per-dim": ["FullyConnected", "Switch"],
+        "units-count": [4, 2], "links-count": [6, 1], "link-latency": [50, 500], "link-bandwidth": [100, 50], "hbm-latency": [500]}"#;
+    assert_eq!(read_astra_network(first), plain);
     let refused = |text: &str, error: AstraError| assert_eq!(read_astra_network(text), Err(error), "{text}");
     refused("topology: Ring", AstraError::Missing { key: "topology" });
     refused(

@@ -1,7 +1,7 @@
 //! The hardware that can be simulated, for a list.
 
 use serde::Serialize;
-use trompe_hardware::{Catalogue, DeviceSheet};
+use trompe_hardware::{Catalogue, DeviceSheet, NetworkKind};
 
 use crate::SessionError;
 
@@ -41,6 +41,47 @@ pub struct NodeRow {
     pub devices: u32,
     /// Its processor.
     pub processor: String,
+}
+
+/// A cluster with its cabling.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClusterRow {
+    /// Name of its sheet.
+    pub name: String,
+    /// Its nodes.
+    pub node: String,
+    /// How many.
+    pub nodes: u32,
+    /// How its network is cabled, for people.
+    pub network: String,
+}
+
+/// All clusters that have a name, in order.
+///
+/// # Errors
+/// When a built-in sheet is not complete.
+pub fn clusters() -> Result<Vec<ClusterRow>, SessionError> {
+    let catalogue = Catalogue::builtin();
+    let row = |name: &str| {
+        let cluster = catalogue.cluster_named(name)?;
+        let kind = match cluster.network {
+            NetworkKind::FatTree => "fat tree",
+            NetworkKind::RailOptimised => "rails",
+        };
+        let leaf = cluster.nodes_per_leaf.map_or(String::new(), |nodes| format!(", {nodes} nodes to a leaf"));
+        let over = match cluster.oversubscription {
+            ..=1.0 => String::new(),
+            factor => format!(", {factor}:1 above"),
+        };
+        let sharp = if cluster.sharp { ", reducing switches" } else { "" };
+        Ok(ClusterRow {
+            name: name.to_owned(),
+            node: cluster.node.name,
+            nodes: cluster.node_count,
+            network: format!("{kind}{leaf}{over}{sharp}"),
+        })
+    };
+    catalogue.clusters().into_iter().map(row).collect()
 }
 
 /// All devices and nodes, in order of name.

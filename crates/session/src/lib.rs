@@ -52,7 +52,7 @@ pub mod zygote;
 pub use collating::{BadStepChoice, StepChoice};
 pub use error::SessionError;
 pub use host_model::HostChoice;
-pub use network::{BadNetworkSource, NetworkSource};
+pub use network::{BadNetworkSource, NetworkSource, Times};
 pub use predict::{Choices, Prediction, predict, predict_with};
 pub use progress::{Progress, Silent, Stage};
 pub use routing::{BadRouting, Routing};

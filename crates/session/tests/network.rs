@@ -1,7 +1,7 @@
 //! Logs of nccl-tests become constants that an explanation uses.
 
-use trompe_session::NetworkSource;
 use trompe_session::network::{explain, fit};
+use trompe_session::{NetworkSource, Times};
 
 #[test]
 fn a_log_is_fitted_and_explained() {
@@ -24,6 +24,7 @@ fn a_log_is_fitted_and_explained() {
         logs: vec![log.clone()],
         cluster: "dgx-h100".to_owned(),
         hints: fit::Hints::default(),
+        network: None,
         out: out.clone(),
     };
     let fitted = fit::fit(&request).unwrap();
@@ -34,7 +35,8 @@ fn a_log_is_fitted_and_explained() {
         cluster: "dgx-h100".to_owned(),
         devices: Vec::new(),
         sizes: vec![1 << 10, 1 << 30],
-        network: Some(NetworkSource::Constants(out)),
+        pairs: None,
+        network: Some(NetworkSource { topology: None, times: Times::Constants(out) }),
     })
     .unwrap();
     for row in &explained.rows {

@@ -17,6 +17,7 @@
 pub mod descriptor;
 pub mod job;
 pub mod job_file;
+pub mod peers;
 pub mod reader;
 pub mod record;
 pub mod tail;

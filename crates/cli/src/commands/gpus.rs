@@ -2,24 +2,25 @@
 
 use std::process::ExitCode;
 
-use trompe_session::catalogue::{self, DeviceRow, NodeRow};
+use trompe_session::catalogue::{self, ClusterRow, DeviceRow, NodeRow};
 
 use crate::arguments::GpusArguments;
 use crate::commands;
 
 pub(crate) fn run(arguments: &GpusArguments) -> anyhow::Result<ExitCode> {
     let (devices, nodes) = catalogue::list()?;
+    let clusters = catalogue::clusters()?;
     let text = if arguments.json {
-        let all = serde_json::json!({ "devices": devices, "nodes": nodes });
+        let all = serde_json::json!({ "devices": devices, "nodes": nodes, "clusters": clusters });
         format!("{}\n", serde_json::to_string_pretty(&all)?)
     } else {
-        table(&devices, &nodes)
+        table(&devices, &nodes, &clusters)
     };
     commands::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn table(devices: &[DeviceRow], nodes: &[NodeRow]) -> String {
+fn table(devices: &[DeviceRow], nodes: &[NodeRow], clusters: &[ClusterRow]) -> String {
     let mut text = format!(
         "{:<18} {:>10} {:>10} {:>14} {:>5} {:>5} {:>10}  other names\n",
         "device", "memory", "bandwidth", "bf16 tensor", "sm", "SMs", "NVLink"
@@ -43,9 +44,14 @@ fn table(devices: &[DeviceRow], nodes: &[NodeRow]) -> String {
         let devices = format!("{} × {}", row.devices, row.device);
         text.push_str(&format!("{:<18} {devices:<28} {}\n", row.name, row.processor));
     }
+    text.push_str(&format!("\n{:<18} {:<28} network\n", "cluster", "nodes"));
+    for row in clusters {
+        let nodes = format!("{} × {}", row.nodes, row.node);
+        text.push_str(&format!("{:<18} {nodes:<28} {}\n", row.name, row.network));
+    }
     text.push_str(
         "\nUse a name with --cluster: `h100-sxm` is one device, `h100-sxm:8` a node with eight, `dgx-h100:4` four \
-         nodes,\n`h100-sxm:8x4` four nodes of eight, `my.toml` a sheet of your own. NVLink is one direction.\n",
+         nodes,\n`h100-sxm:8x4` four nodes of eight, `superpod-h100:64` a cluster with another number of nodes, `my.toml` a sheet of your own. NVLink is one direction.\n",
     );
     text
 }

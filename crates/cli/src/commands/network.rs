@@ -1,8 +1,9 @@
 //! `trompe network`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use trompe_session::NetworkSource;
 use trompe_session::network::explain::{self, Explained};
@@ -46,6 +47,9 @@ struct FitArguments {
     /// Where the constants go.
     #[arg(long, value_name = "FILE", default_value = "network.toml")]
     out: PathBuf,
+    /// topology=FILE, when the machine's links are not those of its sheet.
+    #[arg(long, value_name = "SOURCE")]
+    network: Option<NetworkSource>,
     /// The operation, when the logs do not say it.
     #[arg(long, value_name = "NAME")]
     operation: Option<String>,
@@ -61,7 +65,9 @@ const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   trompe network explain all_reduce --cluster dgx-h100
   trompe network explain all_gather --cluster dgx-h100:4 --bytes 64M,1G
-  trompe network explain send_receive --cluster dgx-a100:2 --devices 0,8 --json";
+  trompe network explain send_receive --cluster dgx-a100:2 --devices 0,8 --json
+  trompe network explain all_to_all --cluster dgx-h100 --pairs tokens.txt
+  trompe network explain all_reduce --cluster a100-sxm:4 --network topology=topo.txt";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
@@ -77,8 +83,13 @@ struct ExplainArguments {
     /// Sizes as nccl-tests counts them, with K, M or G for powers of 1024; a sweep from 8 bytes to 8 GiB when not given.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = size)]
     bytes: Vec<u64>,
-    /// Constants that `trompe network fit` wrote.
-    #[arg(long, value_name = "FILE")]
+    /// For all_to_all with unequal parts: a file with a row per sending device and in it the bytes for each receiving one
+    /// (numbers as for --bytes, blanks or commas between).
+    #[arg(long, value_name = "FILE", conflicts_with = "bytes")]
+    pairs: Option<PathBuf>,
+    /// Constants that `trompe network fit` wrote, topology=FILE (nvidia-smi topo -m, NCCL's XML, ASTRA-sim's network), or both
+    /// with a comma between.
+    #[arg(long, value_name = "SOURCE")]
     network: Option<NetworkSource>,
     /// As JSON.
     #[arg(long)]
@@ -112,6 +123,23 @@ fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(bad)
 }
 
+/// The table of bytes by pair in a file.
+fn pairs(path: &Path) -> anyhow::Result<Vec<Vec<u64>>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    table_of_bytes(&text).map_err(|error| anyhow::anyhow!("`{}`, {error}", path.display()))
+}
+
+fn table_of_bytes(text: &str) -> Result<Vec<Vec<u64>>, String> {
+    let number = |word: &str| if word.trim_matches('0').is_empty() { Ok(0) } else { size(word) };
+    let row = |(at, line): (usize, &str)| {
+        let words = line.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
+        let numbers: Result<Vec<u64>, String> = words.filter(|word| !word.is_empty()).map(number).collect();
+        numbers.map_err(|error| format!("line {}: {error}", at + 1))
+    };
+    let lines = text.lines().enumerate().map(|(at, line)| (at, line.split('#').next().unwrap_or_default()));
+    lines.filter(|(_, line)| !line.trim().is_empty()).map(row).collect()
+}
+
 pub(crate) fn run(arguments: &NetworkArguments) -> anyhow::Result<ExitCode> {
     let text = match &arguments.command {
         NetworkCommand::Fit(arguments) => {
@@ -124,6 +152,7 @@ pub(crate) fn run(arguments: &NetworkArguments) -> anyhow::Result<ExitCode> {
                 logs: arguments.logs.clone(),
                 cluster: arguments.cluster.clone(),
                 hints,
+                network: arguments.network.clone(),
                 out: arguments.out.clone(),
             };
             let fitted = fit::fit(&request)?;
@@ -135,6 +164,7 @@ pub(crate) fn run(arguments: &NetworkArguments) -> anyhow::Result<ExitCode> {
                 cluster: arguments.cluster.clone(),
                 devices: arguments.devices.iter().flat_map(|range| range.0..=range.1).collect(),
                 sizes: arguments.bytes.clone(),
+                pairs: arguments.pairs.as_deref().map(pairs).transpose()?,
                 network: arguments.network.clone(),
             })?;
             if arguments.json {
@@ -251,5 +281,8 @@ mod tests {
         check("99999999999999G", None);
         assert!(matches!(devices("0-7"), Ok(Devices(0, 7))));
         assert!(devices("7-0").is_err() && devices("x").is_err());
+        let table = table_of_bytes("# bytes\n0 1K, 2K\n\n3M;0;4\n5 6 00\n");
+        assert_eq!(table, Ok(vec![vec![0, 1024, 2048], vec![3 << 20, 0, 4], vec![5, 6, 0]]));
+        assert!(table_of_bytes("1 2\n3 x\n").is_err_and(|error| error.contains("line 2")));
     }
 }

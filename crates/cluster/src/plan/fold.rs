@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trompe_base::{Bytes, DType, Duration, Rank};
 use trompe_trace::job::JobTrace;
+use trompe_trace::peers::{Peers, Turn};
 use trompe_trace::record::CollectiveKind;
 
 use super::{Point, RankPlan, SlotPlan, TemplatePlan};
@@ -42,7 +43,7 @@ impl Folding {
     ) -> Result<Self, SimulationError> {
         let ran = trace.ranks.iter().filter(|rank| rank.emulated).count();
         let uniform = ran == 0 || ran == trace.ranks.len();
-        let members = Members::new(templates);
+        let members = Members::new(trace, templates);
         if options.fold && !options.variation.tells_ranks_apart() {
             if uniform {
                 return members.representatives(trace, templates, model);
@@ -54,17 +55,19 @@ impl Folding {
 }
 
 /// Who calls what where.
-struct Members {
+struct Members<'a> {
     /// By template: the slots that it uses, ascending.
     used: Vec<Vec<u32>>,
+    peers: Peers<'a>,
 }
 
-impl Members {
-    fn new(templates: &[TemplatePlan]) -> Self {
+impl<'a> Members<'a> {
+    fn new(trace: &'a JobTrace, templates: &[TemplatePlan]) -> Self {
         let slots = |template: &TemplatePlan| -> BTreeSet<u32> {
             template.groups.iter().map(|group| group.0).collect()
         };
-        Self { used: templates.iter().map(|template| slots(template).into_iter().collect()).collect() }
+        let used = templates.iter().map(|template| slots(template).into_iter().collect()).collect();
+        Self { used, peers: Peers::new(trace) }
     }
 
     /// Replays the ranks that are `wanted`, each for itself.
@@ -90,7 +93,12 @@ impl Members {
     fn rank(&self, trace: &JobTrace, rank: usize) -> Result<RankPlan, SimulationError> {
         let instance = &trace.ranks[rank];
         let id = Rank(rank as u32);
-        let unused = |&communicator: &usize| SlotPlan { communicator, point: u32::MAX, place: u32::MAX };
+        let unused = |&communicator: &usize| SlotPlan {
+            communicator,
+            point: u32::MAX,
+            place: u32::MAX,
+            turn: Turn::Same,
+        };
         let mut slots: Vec<SlotPlan> = instance.communicators.iter().map(unused).collect();
         let Some(used) = self.used.get(instance.template) else {
             let count = self.used.len();
@@ -100,7 +108,8 @@ impl Members {
             let row = communicator(trace, rank, slot)?;
             let place =
                 place(trace, row, id).ok_or(SimulationError::NotAMember { rank: id, communicator: row })?;
-            slots[slot as usize] = SlotPlan { communicator: row, point: row as u32, place };
+            let turn = self.peers.turn(rank, slot);
+            slots[slot as usize] = SlotPlan { communicator: row, point: row as u32, place, turn };
         }
         Ok(RankPlan { rank: id, template: instance.template, stands_for: 1, slots })
     }

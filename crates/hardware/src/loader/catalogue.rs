@@ -66,6 +66,12 @@ impl Catalogue {
         self.names(Kind::Node)
     }
 
+    /// Names of all clusters, in order.
+    #[must_use]
+    pub fn clusters(&self) -> Vec<&str> {
+        self.names(Kind::Cluster)
+    }
+
     /// Names of all hosts, in order.
     #[must_use]
     pub fn hosts(&self) -> Vec<&str> {
@@ -106,6 +112,14 @@ impl Catalogue {
     /// The host that a sheet describes.
     pub(crate) fn host_of(&self, sheet: &Sheet) -> Result<HostSheet, HardwareError> {
         self.finish(sheet, Kind::Host)
+    }
+
+    /// The cluster that `name` or an alias means.
+    ///
+    /// # Errors
+    /// When there is none, or its sheet is not complete.
+    pub fn cluster_named(&self, name: &str) -> Result<ClusterSheet, HardwareError> {
+        self.cluster(self.find(name)?, Counts::None, name)
     }
 
     /// Where each number of the sheet `name` comes from.
@@ -230,6 +244,7 @@ impl Catalogue {
             oversubscription: 1.0,
             network: NetworkKind::default(),
             nodes_per_leaf: None,
+            sharp: false,
         };
         match (sheet.kind, counts) {
             (Kind::Host, _) => Err(sheet.is_not(Kind::Device)),
@@ -243,19 +258,20 @@ impl Catalogue {
             }
             (Kind::Node, Counts::None) => Ok(of_nodes(self.node_of(&sheet)?, 1)),
             (Kind::Node, Counts::One(nodes)) => Ok(of_nodes(self.node_of(&sheet)?, nodes)),
-            (Kind::Cluster, Counts::None) => {
+            (Kind::Cluster, Counts::None | Counts::One(_)) => {
                 let (mut table, _) = plain(&sheet.name, Kind::Cluster, &self.inherited(&sheet, 0)?)?;
                 let node = table.get("node").and_then(Value::as_str).unwrap_or_default();
                 let node = self.node_of(&self.referred(&sheet, node)?)?;
                 table.insert("node".to_owned(), Value::try_from(node).expect("a node sheet is plain data"));
-                deserialise(&sheet.name, table)
+                table.remove("aliases");
+                let mut cluster: ClusterSheet = deserialise(&sheet.name, table)?;
+                if let Counts::One(nodes) = counts {
+                    cluster.node_count = nodes;
+                }
+                Ok(cluster)
             }
             (Kind::Node, Counts::Two(devices, nodes)) => Err(bad_count(format!("{devices}x{nodes}"))),
-            (Kind::Cluster, counts) => Err(bad_count(match counts {
-                Counts::Two(devices, nodes) => format!("{devices}x{nodes}"),
-                Counts::One(n) => n.to_string(),
-                Counts::None => String::new(),
-            })),
+            (Kind::Cluster, Counts::Two(devices, nodes)) => Err(bad_count(format!("{devices}x{nodes}"))),
         }
     }
 

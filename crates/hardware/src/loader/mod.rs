@@ -26,6 +26,8 @@ use crate::{ClusterSheet, HostSheet};
 /// | `h100-sxm` | one node with one such device |
 /// | `h100-sxm:8` | one node with eight such devices |
 /// | `h100-sxm:8x4` | four nodes of eight such devices |
+/// | `superpod-h100` | a cluster with its cabling |
+/// | `superpod-h100:128` | the same with 128 nodes |
 /// | `my.toml`, `my.toml:2`, … | the device, node or cluster of that file, counted in the same way |
 ///
 /// A file is recognised by its ending `.toml`. A device's host, links and adapters are those of its `home` node.

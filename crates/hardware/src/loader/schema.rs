@@ -178,5 +178,9 @@ const NODE: &[(&str, Dimension)] = &[
     ("topology.island", D::Count),
 ];
 
-const CLUSTER: &[(&str, Dimension)] =
-    &[("node_count", D::Count), ("oversubscription", D::Ratio), ("nodes_per_leaf", D::Count)];
+const CLUSTER: &[(&str, Dimension)] = &[
+    ("node_count", D::Count),
+    ("oversubscription", D::Ratio),
+    ("nodes_per_leaf", D::Count),
+    ("sharp", D::Flag),
+];

@@ -5,7 +5,7 @@
 //!   stream, recorded events. A host that waits is a dependency of its next node.
 //! * Collectives carry their type, bytes and communicator; messages their two ends and a tag that both ends agree on. A
 //!   communicator of one is computation.
-//! * A rank that did not run itself does what its example did; its messages go as far around the group as that one's.
+//! * A rank that did not run itself does what its example did, its messages turned to its own place ([`Peers`]).
 //! * Chakra counts whole microseconds. What rounding takes from one node of a stream is given to the next, so that sums
 //!   are right to the microsecond, and host time below a microsecond is carried to the next node.
 //!
@@ -18,7 +18,8 @@ use std::io::{self, Write};
 
 use prost::Message;
 use trompe_base::{Duration, Rank};
-use trompe_trace::job::{Action, Collective, HostEvent, JobTrace, Operation, RankInstance, RankTemplate};
+use trompe_trace::job::{Action, Collective, HostEvent, JobTrace, Operation, RankTemplate};
+use trompe_trace::peers::Peers;
 use trompe_trace::record::{CollectiveKind, StreamKind};
 
 use super::wire::{CommunicationType, GlobalMetadata, Node, NodeType, Value, attribute};
@@ -54,15 +55,28 @@ pub fn groups(job: &JobTrace) -> String {
 ///
 /// # Panics
 /// When the trace names rows that it does not have, which its reader has checked.
-pub fn write_rank<W: Write>(job: &JobTrace, rank: Rank, costs: &dyn Costs, mut out: W) -> io::Result<()> {
+pub fn write_rank<W: Write>(job: &JobTrace, rank: Rank, costs: &dyn Costs, out: W) -> io::Result<()> {
+    write_rank_of(&Peers::new(job), job, rank, (costs, out))
+}
+
+/// As [`write_rank`], for many ranks of one job, whose [`Peers`] are looked up once.
+///
+/// # Errors
+/// What `out` reports.
+///
+/// # Panics
+/// When the trace names rows that it does not have, which its reader has checked.
+pub fn write_rank_of<W: Write>(
+    peers: &Peers<'_>,
+    job: &JobTrace,
+    rank: Rank,
+    (costs, mut out): (&dyn Costs, W),
+) -> io::Result<()> {
     let instance = &job.ranks[rank.index()];
     let version = SCHEMA.to_owned();
     put(&GlobalMetadata { version, attributes: Vec::new() }, &mut out)?;
-    let ran = |(_, other): &(usize, &RankInstance)| other.emulated && other.template == instance.template;
-    let ranks = || job.ranks.iter().enumerate();
-    let example = ranks().take(rank.index()).rfind(ran).or_else(|| ranks().find(ran));
     let mut exporter = Exporter {
-        example: example.map(|(index, _)| index),
+        peers,
         job,
         rank,
         template: &job.templates[instance.template],
@@ -117,6 +131,7 @@ impl Lane {
 
 struct Exporter<'a, W: Write> {
     job: &'a JobTrace,
+    peers: &'a Peers<'a>,
     rank: Rank,
     template: &'a RankTemplate,
     number: usize,
@@ -128,8 +143,6 @@ struct Exporter<'a, W: Write> {
     events: BTreeMap<(u32, u32), Vec<u64>>,
     /// Messages so far by communicator, peer and direction.
     messages: BTreeMap<(usize, u32, bool), u32>,
-    /// The rank whose doings these are, when this one did not run.
-    example: Option<usize>,
     /// The group call that is open, its stream, and what came before it there.
     group: Option<(u64, u32, Vec<u64>)>,
     out: &'a mut W,
@@ -281,28 +294,14 @@ impl<W: Write> Exporter<'_, W> {
         Ok(id)
     }
 
-    /// The peer of a message. A rank that did not run does what another one did: as far from its own place in the group as
-    /// that one's peer was from that one's.
-    fn peer(&self, collective: &Collective, (place, members): (u32, usize)) -> u32 {
-        let own = &self.job.ranks[self.rank.index()];
-        if own.emulated {
-            return collective.peer;
-        }
-        let Some(example) = self.example else { return collective.peer };
-        let row = self.job.ranks[example].communicators[collective.communicator as usize];
-        let there = &self.job.communicators[row].members;
-        let example = there.iter().position(|member| member.index() == example).unwrap_or_default() as u32;
-        let members = members.max(1) as u32;
-        (collective.peer + place + members - example % members) % members
-    }
-
     fn collective(&mut self, stream: u32, collective: &Collective) -> io::Result<()> {
         let instance = &self.job.ranks[self.rank.index()];
         let row = instance.communicators[collective.communicator as usize];
         let members = &self.job.communicators[row].members;
         let place = members.iter().position(|member| *member == self.rank).unwrap_or_default() as u32;
         let message = matches!(collective.kind, CollectiveKind::Send | CollectiveKind::Recv);
-        let peer = if message { self.peer(collective, (place, members.len())) } else { collective.peer };
+        let turn = || self.peers.turn(self.rank.index(), collective.communicator);
+        let peer = if message { turn().apply(collective.peer) } else { collective.peer };
         let ends = match collective.kind {
             CollectiveKind::Send => (place, peer),
             CollectiveKind::Recv => (peer, place),

@@ -10,7 +10,7 @@ mod import;
 mod json;
 pub mod wire;
 
-pub use export::{Costs, groups, single_collective, write_rank};
+pub use export::{Costs, groups, single_collective, write_rank, write_rank_of};
 pub use file::{ChakraError, read};
 pub use import::{Described, Graph, ImportError, import};
 pub use json::{JsonError, read_json};

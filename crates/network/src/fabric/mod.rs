@@ -41,6 +41,8 @@ pub struct Fabric {
     /// Nodes that share a leaf; without it each node of a fat tree has its own, and one leaf per rail holds all nodes of
     /// a rail-optimised network.
     pub nodes_per_leaf: Option<u32>,
+    /// Whether the network's switches reduce (SHARP), so that NCCL's CollNet can be used.
+    pub reduces: bool,
 }
 
 /// What joins the devices inside a node.
@@ -103,6 +105,7 @@ impl Fabric {
             network: cluster.network,
             oversubscription: cluster.oversubscription.max(1.0),
             nodes_per_leaf: cluster.nodes_per_leaf,
+            reduces: cluster.sharp,
         }
     }
 
@@ -165,6 +168,8 @@ impl Fabric {
             // A lone device is bound by its network alone.
             inside: if alone && placement.nodes > 1 { f64::INFINITY } else { inside },
             network,
+            collnet: self.reduces && placement.nodes > 1,
+            adapters: self.adapters_of(&placement.fewest),
             network_latency: self.adapter_latency.as_micros_f64(),
         }
     }

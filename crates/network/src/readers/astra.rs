@@ -1,8 +1,9 @@
 //! Network files of ASTRA-sim's analytical back end.
 //!
-//! Flat YAML with one entry per dimension, the innermost first: `topology` (`Ring`, `FullyConnected`, `Switch`),
-//! `npus_count`, `bandwidth` in GB/s and `latency` in ns (ASTRA-sim, `astra-network-analytical`). Only this shape is
-//! read: one list in brackets per key, comments after `#`.
+//! One entry per dimension, the innermost first: `topology` (`Ring`, `FullyConnected`, `Switch`), `npus_count`, `bandwidth` in
+//! GB/s and `latency` in ns (ASTRA-sim, `astra-network-analytical`), as YAML (a list in brackets or of dashes, comments after
+//! `#`) or as JSON; and the JSON of ASTRA-sim's first version, whose keys are `topologies-per-dim`, `units-count`,
+//! `links-count`, `link-bandwidth` and `link-latency` and count links one by one.
 
 use trompe_base::Duration;
 use trompe_hardware::BytesPerSecond;
@@ -69,32 +70,49 @@ pub enum AstraError {
 /// # Errors
 /// When the text is no such file.
 pub fn read_astra_network(text: &str) -> Result<Vec<AstraDimension>, AstraError> {
-    let blocks = list(text, "topology")?;
+    let first_version = text.contains("\"topologies-per-dim\"");
+    let [topology, count, bandwidth, latency] = if first_version {
+        ["topologies-per-dim", "units-count", "link-bandwidth", "link-latency"]
+    } else {
+        ["topology", "npus_count", "bandwidth", "latency"]
+    };
+    let blocks = list(text, topology)?;
     let numbers = |key: &'static str, least: f64| -> Result<Vec<f64>, AstraError> {
-        let entries = list(text, key)?;
+        let mut entries = list(text, key)?;
+        // The first version goes on to name dimensions that it does not use.
+        if first_version {
+            entries.truncate(blocks.len());
+        }
         if entries.len() != blocks.len() {
             return Err(AstraError::Length { key, found: entries.len(), expected: blocks.len() });
         }
-        let number = |entry: &&str| {
+        let number = |entry: &String| {
             let value = entry.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= least);
-            value.ok_or_else(|| AstraError::Entry { key, entry: (*entry).to_owned() })
+            value.ok_or_else(|| AstraError::Entry { key, entry: entry.clone() })
         };
         entries.iter().map(number).collect()
     };
-    let counts = numbers("npus_count", 1.0)?;
-    let bandwidths = numbers("bandwidth", f64::MIN_POSITIVE)?;
-    let latencies = numbers("latency", 0.0)?;
-    let dimension = |(place, block): (usize, &&str)| {
-        let block = match *block {
+    let counts = numbers(count, 1.0)?;
+    let bandwidths = numbers(bandwidth, f64::MIN_POSITIVE)?;
+    let latencies = numbers(latency, 0.0)?;
+    let links = if first_version { Some(numbers("links-count", 1.0)?) } else { None };
+    let dimension = |(place, block): (usize, &String)| {
+        let block = match block.as_str() {
             "Ring" => AstraBlock::Ring,
             "FullyConnected" => AstraBlock::FullyConnected,
             "Switch" => AstraBlock::Switch,
-            other => return Err(AstraError::Entry { key: "topology", entry: other.to_owned() }),
+            other => return Err(AstraError::Entry { key: topology, entry: other.to_owned() }),
         };
+        // How many of a device's links go the same way.
+        let beside = links.as_ref().map_or(1.0, |links| match block {
+            AstraBlock::Ring => links[place] / 2.0,
+            AstraBlock::FullyConnected => links[place] / (counts[place] - 1.0).max(1.0),
+            AstraBlock::Switch => links[place],
+        });
         Ok(AstraDimension {
             block,
             devices: counts[place] as u32,
-            bandwidth: BytesPerSecond(bandwidths[place] * 1e9),
+            bandwidth: BytesPerSecond(bandwidths[place] * beside.max(1.0) * 1e9),
             latency: Duration::from_secs_f64(latencies[place] * 1e-9),
         })
     };
@@ -135,18 +153,28 @@ impl Fabric {
 }
 
 /// The entries of a key's list.
-fn list<'a>(text: &'a str, key: &'static str) -> Result<Vec<&'a str>, AstraError> {
+fn list(text: &str, key: &'static str) -> Result<Vec<String>, AstraError> {
     let missing = AstraError::Missing { key };
-    let found = text.lines().find_map(|line| {
-        let line = line.split('#').next().unwrap_or_default();
+    if text.trim_start().starts_with('{') {
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|_| missing.clone())?;
+        let entries = value.get(key).and_then(serde_json::Value::as_array).ok_or(missing.clone())?;
+        let plain = |entry: &serde_json::Value| entry.as_str().map_or(entry.to_string(), str::to_owned);
+        return if entries.is_empty() { Err(missing) } else { Ok(entries.iter().map(plain).collect()) };
+    }
+    let mut lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let found = lines.by_ref().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         (name.trim() == key).then(|| value.trim())
     });
-    let inner = found.and_then(|value| value.strip_prefix('[')?.strip_suffix(']')).ok_or(missing.clone())?;
-    let entries: Vec<&str> = inner
-        .split(',')
-        .map(|entry| entry.trim().trim_matches(['"', '\'']))
-        .filter(|e| !e.is_empty())
-        .collect();
+    let value = found.ok_or(missing.clone())?;
+    let bare = |entry: &str| entry.trim().trim_matches(['"', '\'']).to_owned();
+    let entries: Vec<String> = if value.is_empty() {
+        let dashes = lines.filter(|line| !line.trim().is_empty());
+        dashes.map_while(|line| line.trim().strip_prefix('-').map(bare)).collect()
+    } else {
+        let inner =
+            value.strip_prefix('[').and_then(|value| value.strip_suffix(']')).ok_or(missing.clone())?;
+        inner.split(',').map(bare).filter(|entry| !entry.is_empty()).collect()
+    };
     if entries.is_empty() { Err(missing) } else { Ok(entries) }
 }

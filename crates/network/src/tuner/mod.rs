@@ -3,7 +3,8 @@
 //! NCCL's tuner gives every candidate a latency and a bandwidth from fixed tables and the speed of the channels that
 //! it found, and takes the candidate with the least `latency + bytes / bandwidth` (NVIDIA NCCL, `src/graph/tuning.cc`).
 //! The same is done here, so that switch-overs fall where they fall on real machines; they are not always the fastest
-//! choice. Not modelled: CollNet (needs a SHARP plug-in), user overrides, direct network offload.
+//! choice. CollNet stands for SHARP: switches of the network that reduce; NVLS can use them, too. Not modelled: user
+//! overrides, direct network offload.
 
 mod tables;
 
@@ -21,7 +22,11 @@ pub enum Algorithm {
     Ring,
     /// A chain inside each node, two complementary binary trees across nodes.
     Tree,
-    /// The NVLink switches reduce and multicast.
+    /// Each device reduces its part of the node's data and hands it to the network's switches, which reduce (SHARP).
+    CollnetDirect,
+    /// A chain inside each node to the device that hands the data to the network's switches.
+    CollnetChain,
+    /// The NVLink switches reduce and multicast; across nodes the network's switches do so as well.
     Nvls,
     /// NVLS inside each node, a tree across nodes.
     NvlsTree,
@@ -38,6 +43,8 @@ impl Algorithm {
         match self {
             Self::Ring => "ring",
             Self::Tree => "tree",
+            Self::CollnetDirect => "collnet_direct",
+            Self::CollnetChain => "collnet_chain",
             Self::Nvls => "nvls",
             Self::NvlsTree => "nvls_tree",
             Self::Pat => "pat",
@@ -105,6 +112,10 @@ pub struct Communicator {
     pub inside: f64,
     /// What all channels carry between nodes.
     pub network: f64,
+    /// Whether the network's switches can reduce between the nodes.
+    pub collnet: bool,
+    /// Network adapters that the devices of a node use.
+    pub adapters: u32,
     /// Latency of the network itself in microseconds.
     pub network_latency: f64,
 }
@@ -140,8 +151,15 @@ pub fn choose(operation: Operation, bytes: Bytes, communicator: &Communicator) -
     if !operation.is_tuned() {
         return direct(operation, bytes, communicator);
     }
-    const ALGORITHMS: [Algorithm; 5] =
-        [Algorithm::Tree, Algorithm::Ring, Algorithm::Nvls, Algorithm::NvlsTree, Algorithm::Pat];
+    const ALGORITHMS: [Algorithm; 7] = [
+        Algorithm::Tree,
+        Algorithm::Ring,
+        Algorithm::CollnetDirect,
+        Algorithm::CollnetChain,
+        Algorithm::Nvls,
+        Algorithm::NvlsTree,
+        Algorithm::Pat,
+    ];
     const PROTOCOLS: [Protocol; 3] = [Protocol::LowLatency, Protocol::LowLatency128, Protocol::Simple];
     let mut best: Option<(f64, Choice)> = None;
     for algorithm in ALGORITHMS {
@@ -174,29 +192,34 @@ pub fn channels(choice: &Choice, bytes: Bytes, communicator: &Communicator) -> u
     u32::try_from(wanted).unwrap_or(u32::MAX).clamp(1, communicator.channels.max(1))
 }
 
+/// Most devices of a node that CollNet joins directly (NCCL's arity of 7 peers, and itself).
+const MOST_DIRECT: u32 = 8;
+
 fn candidate(
     operation: Operation,
     bytes: Bytes,
     c: &Communicator,
     (algorithm, protocol): (Algorithm, Protocol),
 ) -> Option<Choice> {
+    let gathers = matches!(operation, Operation::AllGather | Operation::ReduceScatter);
+    let reduces = operation == Operation::AllReduce;
+    // What is gathered or scattered over the network's switches needs an adapter for each device.
+    let adapter_each = c.adapters * c.nodes >= c.ranks;
     let possible = match algorithm {
         Algorithm::Ring => true,
-        Algorithm::Tree => operation == Operation::AllReduce,
+        Algorithm::Tree => reduces,
+        Algorithm::CollnetDirect => {
+            let most = MOST_DIRECT * c.nodes;
+            let fits = reduces || gathers && adapter_each;
+            c.collnet && protocol == Protocol::Simple && c.ranks <= most && fits
+        }
+        Algorithm::CollnetChain => c.collnet && protocol == Protocol::Simple && reduces,
         Algorithm::Nvls => {
-            let operations = [Operation::AllReduce, Operation::AllGather, Operation::ReduceScatter];
-            c.nvls && c.nodes == 1 && protocol == Protocol::Simple && operations.contains(&operation)
+            let across = c.nodes == 1 || c.collnet && (reduces || adapter_each);
+            c.nvls && across && protocol == Protocol::Simple && (reduces || gathers)
         }
-        Algorithm::NvlsTree => {
-            c.nvls && c.nodes > 1 && protocol == Protocol::Simple && operation == Operation::AllReduce
-        }
-        Algorithm::Pat => {
-            let operations = [Operation::AllGather, Operation::ReduceScatter];
-            c.nodes > 1
-                && c.nodes == c.ranks
-                && protocol == Protocol::Simple
-                && operations.contains(&operation)
-        }
+        Algorithm::NvlsTree => c.nvls && c.nodes > 1 && protocol == Protocol::Simple && reduces,
+        Algorithm::Pat => c.nodes > 1 && c.nodes == c.ranks && protocol == Protocol::Simple && gathers,
         Algorithm::Direct => false,
     };
     // LL128 needs stores of 128 bytes that arrive whole: NVLink inside the node.
@@ -235,6 +258,8 @@ fn bandwidth(
     let bus = match (algorithm, c.nodes) {
         (_, ..=1) => c.inside,
         (Algorithm::Tree | Algorithm::NvlsTree, 2) => c.inside.min(2.0 * c.network),
+        // The switches take each byte once and give it back once, where a ring passes it on twice.
+        (Algorithm::CollnetDirect | Algorithm::CollnetChain, _) => c.inside.min(2.0 * c.network),
         _ => c.inside.min(c.network),
     };
     let low_latency = tables::low_latency_cap(c.generation)[by_nodes];
@@ -264,13 +289,24 @@ fn bandwidth(
                 _ => inside * (per_node - 1.0) / per_node,
             };
             match algorithm {
-                Algorithm::Nvls => inside,
+                Algorithm::Nvls if c.nodes == 1 => inside,
+                // NCCL counts on nine tenths of the adapters.
+                Algorithm::Nvls if operation == Operation::AllReduce => inside.min(2.0 * c.network),
+                Algorithm::Nvls => inside.min(0.9 * c.network),
                 _ => {
                     let across = c.network * if c.nodes == 2 { 2.0 } else { 1.0 };
                     inside.min(across).min(channels * tables::nvls_tree_cap(c.generation)[by_nodes])
                 }
             }
         }
+        (Algorithm::CollnetDirect, _) if operation == Operation::AllReduce => {
+            let crowding = per_node / f64::from(c.adapters.max(1));
+            let share =
+                if matches!(c.generation, Generation::Hopper | Generation::Blackwell) { 0.85 } else { 1.0 };
+            bus / (crowding - (crowding - 1.0) / 2.0) * share
+        }
+        (Algorithm::CollnetDirect, _) => c.inside.min(0.9 * c.network),
+        (Algorithm::CollnetChain, _) => bus,
         (Algorithm::Pat, _) => bus * 0.75,
         (Algorithm::Direct, _) => bus,
     };
@@ -292,8 +328,13 @@ fn latency(
     let inside = if c.nvlink { Carrier::NvLink } else { Carrier::Pcie };
     let base = tables::base_latency(algorithm, protocol);
     let step = tables::step_latency(inside, algorithm, protocol);
-    let network_algorithm =
-        if c.ranks == c.nodes && algorithm == Algorithm::Ring { Algorithm::Tree } else { algorithm };
+    // With one rank per node latencies are fully exposed, for which NCCL takes the tree's.
+    let network_algorithm = match algorithm {
+        Algorithm::Ring | Algorithm::CollnetDirect | Algorithm::CollnetChain if c.ranks == c.nodes => {
+            Algorithm::Tree
+        }
+        _ => algorithm,
+    };
     let flush = if protocol == Protocol::Simple { 2.0 } else { 1.0 };
     let across =
         tables::step_latency(Carrier::Network, network_algorithm, protocol) + flush * c.network_latency;
@@ -328,6 +369,13 @@ fn latency(
             let per_node = f64::from(c.ranks / c.nodes.max(1));
             base + 2.0 * ((per_node - 1.0) * step + log_nodes * across)
         }
+        // Each of a node's devices sends to all others, 0.4 µs one after the other.
+        Algorithm::CollnetDirect => {
+            let others = f64::from(c.ranks / c.nodes.max(1)) - 1.0;
+            base + 2.0 * (others.min(1.0) * step + 0.4 * others) + across
+        }
+        Algorithm::CollnetChain => base + 2.0 * (f64::from(c.ranks / c.nodes.max(1)) - 1.0) * step + across,
+        Algorithm::Nvls if c.nodes > 1 => step + across,
         Algorithm::Nvls => step,
         Algorithm::NvlsTree => base + step + 2.0 * log_nodes * across,
         Algorithm::Pat => base + log_nodes * across / 3.5 + f64::from(c.ranks) * 2.8,

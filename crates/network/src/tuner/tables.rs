@@ -22,7 +22,14 @@ pub(super) const fn base_latency(algorithm: Algorithm, protocol: Protocol) -> f6
         (Algorithm::Tree | Algorithm::Ring, Protocol::LowLatency128) => 14.0,
         (Algorithm::Tree | Algorithm::Ring, Protocol::Simple) => 8.4,
         (Algorithm::Pat, _) => 8.0,
-        (Algorithm::Nvls | Algorithm::NvlsTree | Algorithm::Direct, _) => 0.0,
+        (
+            Algorithm::CollnetDirect
+            | Algorithm::CollnetChain
+            | Algorithm::Nvls
+            | Algorithm::NvlsTree
+            | Algorithm::Direct,
+            _,
+        ) => 0.0,
     }
 }
 
@@ -41,6 +48,10 @@ pub(super) const fn step_latency(carrier: Carrier, algorithm: Algorithm, protoco
         (Carrier::Network, Algorithm::NvlsTree) => [0.0, 0.0, 20.9],
         (Carrier::Network, Algorithm::Pat) => [0.0, 0.0, 14.0],
         (_, Algorithm::Pat) => [0.0, 0.0, 4.0],
+        (Carrier::Network, Algorithm::CollnetDirect) => [0.0, 0.0, 31.0],
+        (Carrier::Network, Algorithm::CollnetChain) => [0.0, 0.0, 30.0],
+        (_, Algorithm::CollnetDirect) => [0.0, 0.0, 3.7],
+        (_, Algorithm::CollnetChain) => [0.0, 0.0, 2.8],
         // Point-to-point transfers are not tuned; they behave as one step of a ring.
         (Carrier::NvLink, Algorithm::Direct) => [0.6, 1.9, 3.4],
         (Carrier::Pcie, Algorithm::Direct) => [1.0, 2.5, 5.7],

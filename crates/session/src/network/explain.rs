@@ -4,9 +4,9 @@ use serde::Serialize;
 use trompe_base::Bytes;
 use trompe_hardware::resolve;
 use trompe_network::readers::operation_in;
-use trompe_network::{Fabric, Method, NetworkModel, Operation};
+use trompe_network::{Method, Operation, Pairs};
 
-use super::{NetworkSource, constants};
+use super::{NetworkSource, Times};
 use crate::SessionError;
 
 /// What to explain.
@@ -20,7 +20,9 @@ pub struct Request {
     pub devices: Vec<u32>,
     /// Sizes in bytes; a sweep over powers of two when empty.
     pub sizes: Vec<u64>,
-    /// Constants of the user's own.
+    /// For all-to-all: bytes from each device (a row) to each other one.
+    pub pairs: Option<Vec<Vec<u64>>>,
+    /// Links and constants of the user's own.
     pub network: Option<NetworkSource>,
 }
 
@@ -77,8 +79,11 @@ pub fn explain(request: &Request) -> Result<Explained, SessionError> {
             request.operation
         ))
     })?;
-    let fabric = Fabric::from_cluster(&cluster);
-    let per_node = fabric.devices_per_node.max(1);
+    if request.network.as_ref().is_some_and(|source| matches!(source.times, Times::AstraSim(_))) {
+        return Err(bad("ASTRA-sim explains nothing; leave it out or give a file".to_owned()));
+    }
+    let model = super::model(&cluster, request.network.as_ref())?;
+    let per_node = model.fabric().devices_per_node.max(1);
     let all = cluster.device_count();
     let mut devices = request.devices.clone();
     if devices.is_empty() {
@@ -99,17 +104,36 @@ pub fn explain(request: &Request) -> Result<Explained, SessionError> {
             if operation == Operation::SendReceive { "exactly two devices" } else { "two devices or more" };
         return Err(bad(format!("{} needs {wanted}, not {}", request.operation, devices.len())));
     }
-    let model = match &request.network {
-        None => NetworkModel::new(fabric),
-        Some(NetworkSource::Constants(path)) => NetworkModel::with_constants(fabric, constants(path)?),
-        Some(NetworkSource::AstraSim(_)) => {
-            return Err(bad("ASTRA-sim explains nothing; leave `--network` out or give a file".to_owned()));
+    let pairs = request.pairs.clone().map(Pairs::new).transpose().map_err(|error| bad(error.to_string()))?;
+    if let Some(pairs) = &pairs {
+        if operation != Operation::AllToAll {
+            return Err(bad(format!("only all_to_all has bytes by pair, not {}", request.operation)));
         }
-    };
+        if pairs.devices() != devices.len() {
+            return Err(bad(format!(
+                "the table has {} rows for {} devices; give a row for each, or choose devices with `--devices`",
+                pairs.devices(),
+                devices.len()
+            )));
+        }
+    }
     let sweep = || (3..=33).map(|power| 1_u64 << power).collect();
-    let sizes: Vec<u64> = if request.sizes.is_empty() { sweep() } else { request.sizes.clone() };
+    let sizes: Vec<u64> = match &pairs {
+        Some(pairs) => vec![pairs.mean().round() as u64],
+        None if request.sizes.is_empty() => sweep(),
+        None => request.sizes.clone(),
+    };
     let row = |bytes: u64| {
-        let (estimate, load) = model.estimate_with_load(operation, Bytes(bytes), &devices, |_| true);
+        let (mut estimate, load) = model.estimate_with_load(operation, Bytes(bytes), &devices, |_| true);
+        let mut busiest = load.busiest().map(|(wire, share)| (wire.to_string(), share));
+        if let Some(pairs) = &pairs {
+            let (priced, wire) = model.estimate_pairs(&devices, pairs);
+            estimate = priced;
+            busiest = wire.map(|wire| {
+                let load = model.fabric().demand_of_pairs(&devices, pairs)[&wire];
+                (wire.to_string(), load / (model.capacity(wire) * estimate.time.as_secs_f64()))
+            });
+        }
         let micros = estimate.time.as_micros_f64();
         let rate = bytes as f64 / micros / 1e3;
         Row {
@@ -122,7 +146,7 @@ pub fn explain(request: &Request) -> Result<Explained, SessionError> {
             high: estimate.high.as_micros_f64(),
             algorithm_rate: rate,
             bus_rate: rate * operation.bus_factor(devices.len() as u32),
-            busiest: load.busiest().map(|(wire, share)| (wire.to_string(), share)),
+            busiest,
             method: match estimate.method {
                 Method::Fitted => "measured on such a fabric",
                 Method::Scaled => "scaled from another fabric",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use trompe_hardware::resolve;
 pub use trompe_network::readers::Hints;
 use trompe_network::readers::{Measured, read_nccl_tests};
-use trompe_network::{Constants, Fabric, Score, profile};
+use trompe_network::{Constants, Score, profile};
 
 use crate::{SessionError, disk};
 
@@ -19,6 +19,8 @@ pub struct Request {
     pub cluster: String,
     /// What the logs do not say.
     pub hints: Hints,
+    /// Links of the user's own.
+    pub network: Option<super::NetworkSource>,
     /// Where the constants go.
     pub out: PathBuf,
 }
@@ -38,7 +40,7 @@ pub struct Fitted {
 /// When a log cannot be read or does not fit the cluster.
 pub fn fit(request: &Request) -> Result<Fitted, SessionError> {
     let cluster = resolve(&request.cluster)?;
-    let fabric = Fabric::from_cluster(&cluster);
+    let fabric = super::fabric(&cluster, request.network.as_ref())?;
     let mut rows = Vec::new();
     for path in &request.logs {
         rows.extend(read(path, &request.hints)?);

@@ -7,6 +7,7 @@ use trompe_cluster::{CollectiveCall, HostTime};
 use trompe_estimate::WithPrograms;
 use trompe_interop::chakra::{self, Costs};
 use trompe_trace::job::{Collective, HostEvent};
+use trompe_trace::peers::Peers;
 
 use super::{Choices, Simulation};
 use crate::estimators::{EstimatorChoice, KernelPricing, Pricer};
@@ -52,10 +53,12 @@ pub fn chakra(request: &Request) -> Result<Exported, SessionError> {
     std::fs::create_dir_all(&request.out).map_err(|source| SessionError::writing(&request.out, source))?;
     let groups = request.out.join("comm_group.json");
     disk::write(&groups, chakra::groups(&job).as_bytes())?;
+    let peers = Peers::new(&job);
     for rank in 0..job.ranks.len() {
         let path = request.out.join(format!("job.{rank}.et"));
         disk::write_with(&path, |file| {
-            chakra::write_rank(&job, Rank(rank as u32), &simulation, std::io::BufWriter::new(file))
+            let out = std::io::BufWriter::new(file);
+            chakra::write_rank_of(&peers, &job, Rank(rank as u32), (&simulation, out))
         })?;
     }
     simulation.collectives.check()?;
