@@ -19,6 +19,8 @@ pub struct CollectiveCall<'a> {
     pub members: &'a [Rank],
     /// Root, or for point-to-point operations the two ends, as places in `members`.
     pub ends: (u32, u32),
+    /// For a message: how many the same group call sends (or receives) on this communicator, this one included; else 1.
+    pub together: u32,
 }
 
 impl CollectiveCall<'_> {
@@ -182,8 +184,14 @@ mod tests {
         let model = AlphaBeta { alpha: Duration::from_micros(1), bytes_per_second: 1e9 };
         let members: Vec<Rank> = (0..4).map(Rank).collect();
         let check = |kind, members: &[Rank], micros: u64| {
-            let call =
-                CollectiveCall { kind, bytes: Bytes(4_000_000), dtype: DType::F32, members, ends: (0, 1) };
+            let call = CollectiveCall {
+                kind,
+                bytes: Bytes(4_000_000),
+                dtype: DType::F32,
+                members,
+                ends: (0, 1),
+                together: 1,
+            };
             assert_eq!(model.price(&call).time, Duration::from_micros(micros), "{kind:?}");
         };
         check(CollectiveKind::AllReduce, &members, 6 + 6000);

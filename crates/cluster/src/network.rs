@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use trompe_base::Rank;
+use trompe_base::{Bytes, Duration, Rank};
 use trompe_hardware::ClusterSheet;
 use trompe_network::flow::{self, Load};
 use trompe_network::{Estimate, NetworkModel, Operation, Placement};
@@ -38,7 +38,7 @@ struct Shared {
 const KEPT: usize = 1 << 16;
 
 /// What distinguishes calls among the same members.
-type Call = (Operation, u64, Option<(u32, u32)>);
+type Call = (Operation, u64, Option<(u32, u32)>, u32);
 
 impl Network {
     /// Prices by `model`.
@@ -66,19 +66,40 @@ impl Network {
         members: &[Rank],
         nodes: Option<&BTreeSet<u32>>,
     ) -> (Estimate, Load) {
-        let (operation, _, ends) = key(call);
+        let (operation, _, ends, together) = key(call);
         let member = |place: u32| members.get(place as usize).map(|rank| rank.0);
         let devices: Vec<u32> = match ends {
             Some((from, to)) => [from, to].into_iter().filter_map(member).collect(),
             None => members.iter().map(|rank| rank.0).collect(),
         };
         let per_node = self.model.fabric().devices_per_node;
-        self.model.estimate_with_load(operation, call.bytes, &devices, |wire| {
-            match (nodes, wire.node(per_node)) {
-                (Some(nodes), Some(node)) => nodes.contains(&node),
-                _ => true,
-            }
-        })
+        let counts = |wire: trompe_network::Wire| match (nodes, wire.node(per_node)) {
+            (Some(nodes), Some(node)) => nodes.contains(&node),
+            _ => true,
+        };
+        let (mut estimate, load) = self.model.estimate_with_load(operation, call.bytes, &devices, counts);
+        let extra = self.start_of_many(together, members, &devices);
+        if extra.is_zero() {
+            return (estimate, load);
+        }
+        for time in [&mut estimate.time, &mut estimate.low, &mut estimate.high] {
+            *time = *time + extra;
+        }
+        // What is added is latency: the wires carry no more than before, for longer.
+        (estimate, load.stretched(estimate.time.as_secs_f64() / (estimate.time - extra).as_secs_f64()))
+    }
+
+    /// What a group call of `together` messages takes to begin more than one message: that much of what an all-to-all
+    /// among the members takes more, as the group is a part of one.
+    fn start_of_many(&self, together: u32, members: &[Rank], ends: &[u32]) -> Duration {
+        if together < 2 || members.len() < 3 {
+            return Duration::ZERO;
+        }
+        let all: Vec<u32> = members.iter().map(|rank| rank.0).collect();
+        let empty = |operation, devices: &[u32]| self.model.estimate(operation, Bytes(0), devices).time;
+        let (many, one) = (empty(Operation::AllToAll, &all), empty(Operation::SendReceive, ends));
+        let share = f64::from(together.min(members.len() as u32 - 1)) / (members.len() - 1) as f64;
+        Duration::from_secs_f64((many.as_secs_f64() - one.as_secs_f64()).max(0.0) * share)
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -206,13 +227,14 @@ fn key(call: &CollectiveCall<'_>) -> Call {
         CollectiveKind::Send | CollectiveKind::Recv => Operation::SendReceive,
     };
     let ends = (operation == Operation::SendReceive).then_some(call.ends);
-    (operation, call.bytes.0, ends)
+    let together = if ends.is_some() { call.together } else { 1 };
+    (operation, call.bytes.0, ends, together)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trompe_base::{Bytes, DType};
+    use trompe_base::DType;
 
     #[test]
     fn calls_are_priced_where_their_members_sit() {
@@ -220,7 +242,8 @@ mod tests {
         let micros = |kind, megabytes: u64, members: &[u32], ends| {
             let members: Vec<Rank> = members.iter().copied().map(Rank).collect();
             let bytes = Bytes(megabytes << 20);
-            let call = CollectiveCall { kind, bytes, dtype: DType::Bf16, members: &members, ends };
+            let call =
+                CollectiveCall { kind, bytes, dtype: DType::Bf16, members: &members, ends, together: 1 };
             let price = network.price(&call);
             assert_eq!(price, network.price(&call), "priced once more");
             assert!(price.low <= price.time && price.time <= price.high);
@@ -253,6 +276,7 @@ mod tests {
                 dtype: DType::Bf16,
                 members: &members,
                 ends: (0, 0),
+                together: 1,
             };
             network.traffic(&call, &others)
         };

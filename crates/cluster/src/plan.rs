@@ -245,6 +245,8 @@ pub(crate) struct CallPlan {
     /// The call's number among those it can be matched with: its sequence number, or for point-to-point operations
     /// the number of earlier ones of this kind with this peer.
     pub(crate) number: u64,
+    /// For a message: how many of its direction its group call makes on the communicator; else 1.
+    pub(crate) together: u32,
     /// Row of [`TemplatePlan::groups`].
     pub(crate) group: u32,
     /// Factor on its time: 1 but for questions of the kind "what if".

@@ -31,8 +31,8 @@ struct Meeting {
     members: Vec<(u32, u16)>,
 }
 
-/// What distinguishes prices: point, operation, bytes, ends.
-type Offer = (u32, CollectiveKind, u64, (u32, u32));
+/// What distinguishes prices: point, operation, bytes, ends, messages of the group call.
+type Offer = (u32, CollectiveKind, u64, (u32, u32), u32);
 
 /// What a collective takes.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +71,8 @@ impl State<'_> {
         if contends {
             for call in first..first + count {
                 let (point, ends) = self.place(rank, &template.calls[call as usize]);
-                let quote = self.quote(point, &template.calls[call as usize], ends);
+                let call = &template.calls[call as usize];
+                let quote = self.quote(point, call, ends, call.together);
                 // A group call is one kernel.
                 takes = (quote.channels.max(takes.0), takes.1 + quote.memory);
             }
@@ -114,8 +115,11 @@ impl State<'_> {
             .entry(key)
             .or_insert_with(|| Meeting { first: (rank, row), members: spare.pop().unwrap_or_default() });
         let (first, first_row) = meeting.first;
+        let mut together = call.together;
         if !meeting.members.is_empty() {
             let first_call = &self.ranks[first as usize].template.calls[first_row as usize];
+            // The end with more to do at once decides, whichever comes last.
+            together = together.max(first_call.together);
             let place = (plan.points[point as usize].communicator, key.number, ends.is_some());
             check_match(
                 place,
@@ -128,7 +132,7 @@ impl State<'_> {
             return Ok(());
         }
         let mut meeting = self.rendezvous.meetings.remove(&key).expect("it was just entered");
-        let quote = self.quote(point, call, ends);
+        let quote = self.quote(point, call, ends, together);
         let now = scheduler.now().as_picos();
         let time = self.varied(quote.time, (point, ends), call);
         let end = now.saturating_add(time);
@@ -155,15 +159,21 @@ impl State<'_> {
     }
 
     /// What a call takes, asked of the model once.
-    fn quote(&mut self, point: u32, call: &CallPlan, ends: Option<(u32, u32)>) -> Quote {
+    fn quote(&mut self, point: u32, call: &CallPlan, ends: Option<(u32, u32)>, together: u32) -> Quote {
         let call = &call.call;
         let ends = ends.unwrap_or((call.peer, call.peer));
         let (model, options, shared) = (self.model, self.shared.options, &self.shared);
-        *self.rendezvous.quotes.entry((point, call.kind, call.bytes.0, ends)).or_insert_with(|| {
+        *self.rendezvous.quotes.entry((point, call.kind, call.bytes.0, ends, together)).or_insert_with(|| {
             let members =
                 &shared.trace.communicators[shared.plan.points[point as usize].communicator].members;
-            let wire =
-                CollectiveCall { kind: call.kind, bytes: call.bytes, dtype: call.dtype, members, ends };
+            let wire = CollectiveCall {
+                kind: call.kind,
+                bytes: call.bytes,
+                dtype: call.dtype,
+                members,
+                ends,
+                together,
+            };
             let time = model.price(&wire).at(options.bound);
             let memory = if time.is_zero() { 0.0 } else { wire.device_traffic() / time.as_secs_f64() };
             let traffic = shared.plan.traffic(point, shared.trace, |others| model.traffic(&wire, others));

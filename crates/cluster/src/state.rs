@@ -250,6 +250,33 @@ pub(crate) struct Underway {
     pub(crate) channels: u32,
     /// Bytes per second of device memory that it uses while it transfers.
     pub(crate) traffic: f64,
+    pub(crate) pace: Pace,
+}
+
+/// How fast a member's device lets a collective go, and what it lost by that.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// Against a device on which nothing else runs.
+    pub(crate) speed: f64,
+    /// Since when.
+    since: u64,
+    /// Picoseconds lost before that.
+    lost: f64,
+}
+
+impl Pace {
+    pub(crate) const fn new(now: u64) -> Self {
+        Self { speed: 1.0, since: now, lost: 0.0 }
+    }
+
+    /// Picoseconds lost until now.
+    pub(crate) fn lost(&self, now: u64) -> f64 {
+        self.lost + now.saturating_sub(self.since) as f64 * (1.0 - self.speed)
+    }
+
+    pub(crate) fn change(&mut self, speed: f64, now: u64) {
+        *self = Self { speed, since: now, lost: self.lost(now) };
+    }
 }
 
 /// One copy engine: one copy at a time, first come, first served.

@@ -4,7 +4,7 @@ use trompe_results::Kind;
 
 use crate::contention::{Guest, speeds};
 use crate::log::{Cause, NONE, Tail};
-use crate::state::{Item, NEVER, Queued, RankState, Running, Shared, Underway};
+use crate::state::{Item, NEVER, Pace, Queued, RankState, Running, Shared, Underway};
 
 impl<'a> RankState<'a> {
     /// Starts whatever the stream can start.
@@ -218,8 +218,13 @@ impl<'a> RankState<'a> {
         speeds(&guests, contention, &mut found);
         for (i, &new) in found.iter().enumerate() {
             let stream = self.guests[device][i] as usize;
-            let Running::Operation { since, left, speed, .. } = &mut self.streams[stream].running else {
-                continue;
+            let (since, left, speed) = match &mut self.streams[stream].running {
+                Running::Operation { since, left, speed, .. } => (since, left, speed),
+                Running::Collective(underway) => {
+                    underway.pace.change(new, self.now);
+                    continue;
+                }
+                _ => continue,
             };
             if new.to_bits() == speed.to_bits() {
                 continue;
@@ -266,6 +271,7 @@ impl<'a> RankState<'a> {
             bubble: 0,
             channels,
             traffic,
+            pace: Pace::new(self.now),
         });
         self.unresolved += 1;
         if !self.guests.is_empty() {
@@ -296,6 +302,7 @@ impl<'a> RankState<'a> {
             self.account.end_waiting(now);
             self.account.begin(Kind::Communication, now);
             underway.transfer = now;
+            underway.pace = Pace::new(now);
             let times = self.account.at(now);
             underway.exposed_before = times.of(Kind::Communication).as_picos();
             underway.bubble = times.of(Kind::Bubble).as_picos() - underway.bubble_before;
@@ -314,6 +321,15 @@ impl<'a> RankState<'a> {
         self.end_if_known(stream);
         if begins && !self.guests.is_empty() {
             self.share(self.template.streams[stream as usize].device as usize, shared);
+        }
+    }
+
+    /// What the transfer that `stream` takes part in has lost on this rank's device until `now`, in picoseconds, and the pace
+    /// that the device allows from now on.
+    pub(crate) fn lost(&self, stream: u16, now: u64) -> (f64, f64) {
+        match &self.streams[stream as usize].running {
+            Running::Collective(Underway { pace, .. }) => (pace.lost(now), pace.speed),
+            _ => (0.0, 1.0),
         }
     }
 

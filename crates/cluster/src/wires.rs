@@ -1,4 +1,8 @@
 //! Collectives on the wire: they share links with others until they end ([`crate::flows`]).
+//!
+//! An end is one only if no member's device slowed the transfer ([`crate::contention`]). Otherwise the operation stays on
+//! the wire for what the slowest member lost, at the pace that its device allows then; what is lost meanwhile is looked at
+//! again at that end, so devices never have to tell the wires about a kernel that starts or ends.
 
 use trompe_base::SimTime;
 use trompe_engine::{Event, Scheduler};
@@ -12,17 +16,29 @@ use crate::state::State;
 /// Ranks and their streams that take part in an operation.
 pub(crate) type Parties = Vec<(u32, u16)>;
 
+/// An operation on the wire.
+#[derive(Debug)]
+struct Transfer {
+    parties: Parties,
+    traffic: Option<Traffic>,
+    /// Picoseconds that were added for what devices lost, and what was lost before it began (by other parts of its group call).
+    credited: f64,
+}
+
+/// Picoseconds that are too short to go on for.
+const NEGLIGIBLE: f64 = 1_000.0;
+
 /// What is on the wire.
 #[derive(Debug, Default)]
 pub(crate) struct Wires {
     /// Operations, each with the streams that take part.
-    flows: Flows<Parties>,
+    flows: Flows<Transfer>,
     /// Fires when an operation begins or ends.
     pub(crate) event: Option<Event>,
     /// When that is next.
     at: Option<u64>,
-    /// Streams whose operation ends; kept to spare allocations.
-    ended: Vec<Parties>,
+    /// Operations that end; kept to spare allocations.
+    ended: Vec<Transfer>,
 }
 
 impl State<'_> {
@@ -35,8 +51,39 @@ impl State<'_> {
         scheduler: &mut Scheduler,
     ) {
         let now = scheduler.now().as_picos();
-        self.wires.flows.begin(parties, time, traffic, now);
+        let (credited, _) = self.lost(&parties, now);
+        self.wires.flows.begin(Transfer { parties, traffic, credited }, time, traffic, now);
         self.wake_wires(Some(now), scheduler);
+    }
+
+    /// What an operation has lost on its slowest member's device, and the slowest pace that a device allows now.
+    fn lost(&self, parties: &Parties, now: u64) -> (f64, f64) {
+        if self.shared.options.contention.is_none() {
+            return (0.0, 1.0);
+        }
+        let each = parties.iter().map(|&(rank, stream)| self.ranks[rank as usize].lost(stream, now));
+        each.fold((0.0, 1.0), |(lost, pace), one| (one.0.max(lost), one.1.min(pace)))
+    }
+
+    /// Lets those of the `ended` go on that devices have slowed; returns whether there are any.
+    fn extend(&mut self, ended: &mut Vec<Transfer>, now: u64) -> bool {
+        let mut extended = false;
+        let mut place = 0;
+        while place < ended.len() {
+            let (lost, pace) = self.lost(&ended[place].parties, now);
+            let owed = lost - ended[place].credited;
+            if owed < NEGLIGIBLE {
+                place += 1;
+                continue;
+            }
+            let mut transfer = ended.remove(place);
+            let more = (owed / pace).ceil();
+            transfer.credited += more;
+            let traffic = transfer.traffic;
+            self.wires.flows.begin(transfer, more as u64, traffic, now);
+            extended = true;
+        }
+        extended
     }
 
     /// Lets the event of the wires fire at `at`, and not before.
@@ -60,14 +107,17 @@ impl State<'_> {
         let now = scheduler.now().as_picos();
         self.wires.at = None;
         let mut ended = std::mem::take(&mut self.wires.ended);
-        let next = self.wires.flows.step(now, self.model, &mut ended);
+        let mut next = self.wires.flows.step(now, self.model, &mut ended);
+        if self.shared.options.contention.is_some() && self.extend(&mut ended, now) {
+            next = self.wires.flows.step(now, self.model, &mut ended);
+        }
         if next.is_some_and(|at| at > LONGEST) {
             self.error = Some(SimulationError::TooLong);
             scheduler.stop();
             return;
         }
         self.wake_wires(next, scheduler);
-        for mut parties in ended.drain(..) {
+        for Transfer { mut parties, .. } in ended.drain(..) {
             for (rank, stream) in parties.drain(..) {
                 self.ranks[rank as usize].part_is_over(stream, now);
                 self.awake.push(rank);

@@ -80,6 +80,19 @@ fn one_rank() {
     };
     check("copies to other devices share an engine", peer(peer(s(), 1), 2), (20, 0));
     check("which is not that of the host's copies", peer(s().upload(1, 10), 2), (10, 0));
+    check("a host function holds its stream", s().kernel(1, 10).host_function(1, 7).kernel(1, 5), (22, 0));
+    check("and no other", s().host_function(1, 30).kernel(2, 5).host(1).nothing(), (30, 1));
+    check(
+        "a host function is waited for",
+        s().host_function(1, 30)
+            .record(1, 0, 1)
+            .wait(2, 0, 1)
+            .kernel(2, 5)
+            .sync_event(0, 1)
+            .host(1)
+            .nothing(),
+        (35, 31),
+    );
     check("copies do not hold up kernels", s().upload(1, 10).kernel(2, 10), (10, 0));
     check("legacy waits for blocking", s().kernel(7, 10).kernel(0, 5), (15, 0));
     check("blocking waits for legacy", s().kernel(0, 10).kernel(7, 5), (15, 0));

@@ -38,7 +38,14 @@ fn ends(outcome: &Outcome) -> Vec<f64> {
 fn price(network: &Network, kind: CollectiveKind, megabytes: u64, members: &[u32]) -> Price {
     let members: Vec<Rank> = members.iter().copied().map(Rank).collect();
     let bytes = Bytes(megabytes * 1_000_000);
-    network.price(&CollectiveCall { kind, bytes, dtype: DType::F32, members: &members, ends: (0, 1) })
+    network.price(&CollectiveCall {
+        kind,
+        bytes,
+        dtype: DType::F32,
+        members: &members,
+        ends: (0, 1),
+        together: 1,
+    })
 }
 
 #[track_caller]
@@ -79,6 +86,45 @@ fn groups_that_share_an_adapter_share_its_rate() {
         late[1],
         late[0] + (half as f64 + alone) - (late[0] - half as f64) * alone / (2.0 * carried) - half as f64,
     );
+}
+
+#[test]
+fn exchanges_of_unequal_parts_wait_for_the_slowest_pair() {
+    use trompe_network::Pairs;
+    for (spec, ranks) in [("dgx-h100", 8_usize), ("dgx-h100:2", 16)] {
+        let network = network(spec);
+        let run = |parts: &[Vec<u64>]| {
+            let script = |own: usize| {
+                let from: Vec<u64> = parts.iter().map(|row| row[own]).collect();
+                Script::new().exchange(1, own as u32, (&parts[own], &from), 9)
+            };
+            let scripts: Vec<Script> = (0..ranks).map(script).collect();
+            let (trace, prices) = job(&scripts);
+            let outcome = simulate(&trace, &prices, &network, &Options::default()).unwrap();
+            ends(&outcome)
+        };
+        let check = |kilobytes: u64, change: &dyn Fn(&mut Vec<Vec<u64>>), most: f64| {
+            let mut parts = vec![vec![kilobytes; ranks]; ranks];
+            change(&mut parts);
+            let found = run(&parts);
+            let last = found.iter().copied().fold(0.0, f64::max);
+            let bytes = parts.iter().map(|row| row.iter().map(|part| part * 1_000).collect()).collect();
+            let devices: Vec<u32> = (0..ranks as u32).collect();
+            let model = NetworkModel::of_cluster(&trompe_hardware::resolve(spec).unwrap());
+            let expect = model.estimate_pairs(&devices, &Pairs::new(bytes).unwrap()).0.time.as_micros_f64();
+            let ratio = last / expect;
+            assert!((1.0 / most..most).contains(&ratio), "{spec} {kilobytes}: {last} for {expect}");
+            found
+        };
+        for kilobytes in [16, 256, 4_000, 64_000] {
+            check(kilobytes, &|_| {}, 1.5);
+            // One receiver gets four times as much from everybody, and is done last.
+            // (The two ways to price small ones differ by what a larger equal exchange costs in latency.)
+            let most = if kilobytes < 1_000 { 2.0 } else { 1.5 };
+            let found = check(kilobytes, &|parts| parts.iter_mut().for_each(|row| row[3] *= 4), most);
+            assert!(found.iter().all(|end| *end <= found[3]), "{found:?}");
+        }
+    }
 }
 
 #[test]

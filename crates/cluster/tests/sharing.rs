@@ -6,7 +6,9 @@ use common::{Script, job, micros};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use trompe_base::{Duration, SimTime};
-use trompe_cluster::{CollectiveCall, CollectiveModel, Contention, Options, Outcome, Price, simulate};
+use trompe_cluster::{
+    CollectiveCall, CollectiveModel, Contention, Options, Others, Outcome, Price, Traffic, simulate,
+};
 use trompe_results::TrackKind;
 
 /// A hundred multiprocessors, one block of the test kernels on each, and bandwidth that nobody uses up.
@@ -18,6 +20,7 @@ const DEVICE: Contention = Contention {
     shared: 233_472,
     shared_reserved: 1_024,
     bandwidth: 1e12,
+    collective_priority: 0.5,
 };
 
 /// Collectives of 21 us on 16 channels.
@@ -65,6 +68,56 @@ fn what_runs_at_once_shares_the_device() {
     check("urgent streams come first", &urgent, (100, 110));
     let patient = s().urgency(2, 5).blocks(1, 100, 100).host(5).blocks(2, 10, 100);
     check("patient streams come last", &patient, (100, 110));
+}
+
+/// Collectives of a microsecond per ten kilobytes that are in nobody's way on links.
+#[derive(Debug)]
+struct Slow;
+
+impl CollectiveModel for Slow {
+    fn price(&self, call: &CollectiveCall<'_>) -> Price {
+        Price::exact(micros(call.bytes.0 / 10_000))
+    }
+
+    fn channels(&self, _call: &CollectiveCall<'_>) -> u32 {
+        4
+    }
+
+    fn traffic(&self, _call: &CollectiveCall<'_>, _others: &Others<'_>) -> Option<Traffic> {
+        Some(Traffic { id: 0, alone: 1.0 })
+    }
+}
+
+#[test]
+fn kernels_beside_it_slow_a_collective() {
+    // An all-reduce of two ranks moves three times its bytes in each memory: 3 MB in 100 us, 3e10 bytes per second.
+    let device = |collective_priority| Contention { bandwidth: 3e10, collective_priority, ..DEVICE };
+    let ends = |scripts: [Script; 2], priority| {
+        let (trace, prices) = job(&scripts);
+        let options = Options { contention: Some(device(priority)), ..Options::default() };
+        let outcome = simulate(&trace, &prices, &Slow, &options).expect("the job ends");
+        outcome.ranks.iter().map(|rank| rank.device_end.as_picos() as f64 / 1e6).collect::<Vec<_>>()
+    };
+    let check = |name: &str, scripts: [Script; 2], priority: f64, expect: [f64; 2]| {
+        let found = ends(scripts, priority);
+        let close = found.iter().zip(expect).all(|(found, expect)| (found - expect).abs() < 0.01);
+        assert!(close, "{name}: {found:?} for {expect:?}");
+    };
+    let alone = || Script::new().all_reduce(1, 0, 1);
+    // A kernel that uses all of the memory for 400 us on one rank, 10 blocks beside 4 channels.
+    let beside = |us| Script::new().all_reduce(1, 0, 1).streaming(2, us, (10, us * 3 / 100));
+    check("alone", [alone(), alone()], 0.0, [100.0, 100.0]);
+    // Half speed for both, and the other rank waits for the slow one; then the kernel has 400 - 100 us left.
+    check("all alike", [beside(400), alone()], 0.0, [500.0, 200.0]);
+    check("on both ranks", [beside(400), beside(400)], 0.0, [500.0, 500.0]);
+    // Spared, it takes 100 us, in which the kernel gets a tenth; half spared it goes at 3/4, the kernel at 1/4.
+    check("spared", [beside(400), alone()], 1.0, [490.0, 100.0]);
+    check("half spared", [beside(400), alone()], 0.5, [400.0 + 100.0, 400.0 / 3.0]);
+    // The kernel ends first: 50 us of it take 100, in which half of the transfer is done.
+    check("a short kernel", [beside(50), alone()], 0.0, [150.0, 150.0]);
+    // One that begins in the middle: half of the transfer at full speed, the rest at half.
+    let late = Script::new().all_reduce(1, 0, 1).host(50).streaming(2, 400, (10, 12));
+    check("a late kernel", [late, alone()], 0.0, [500.0, 150.0]);
 }
 
 #[test]

@@ -98,6 +98,10 @@ pub struct Memory {
     /// Share of [`Self::bandwidth`] that everything that runs at once reaches together.
     #[serde(default = "concurrent_share")]
     pub concurrent_share: f64,
+    /// The part of a shortage of bandwidth that collectives are spared when kernels run beside them: 1, they are never
+    /// slowed; 0, all are slowed in proportion.
+    #[serde(default = "collective_priority")]
+    pub collective_priority: f64,
     /// Width of the memory bus in bits.
     pub bus_width: u32,
     /// Memory clock as CUDA reports it; two transfers per cycle.
@@ -111,6 +115,11 @@ pub struct Memory {
 /// For sheets that say nothing: what those that do say.
 const fn concurrent_share() -> f64 {
     0.91
+}
+
+/// The same.
+const fn collective_priority() -> f64 {
+    0.5
 }
 
 /// Dense peak rates without sparsity.

@@ -116,14 +116,34 @@ impl<'a> Compiler<'a> {
         anchored.sort();
         for (anchor, rows) in anchored {
             let first = self.plan.calls.len() as u32;
+            let call = |row: usize| match &self.template.events[row].action {
+                Action::Collective { collective, .. } => collective,
+                _ => unreachable!("only collectives were collected"),
+            };
+            // By direction and communicator.
+            let mut messages: BTreeMap<(u32, CollectiveKind), u32> = BTreeMap::new();
             for &row in &rows {
-                let Action::Collective { collective, .. } = &self.template.events[row].action else {
-                    unreachable!("only collectives were collected")
+                let Collective { communicator, kind, .. } = *call(row);
+                *messages.entry((communicator, kind)).or_default() += 1;
+            }
+            for &row in &rows {
+                let collective = call(row);
+                let together = match collective.kind {
+                    CollectiveKind::Send | CollectiveKind::Recv => {
+                        messages[&(collective.communicator, collective.kind)]
+                    }
+                    _ => 1,
                 };
                 let next = self.groups.len() as u32;
                 let group = *self.groups.entry((collective.communicator, collective.kind)).or_insert(next);
                 let number = numbers[&row];
-                self.plan.calls.push(CallPlan { call: collective.clone(), number, group, factor: 1.0 });
+                self.plan.calls.push(CallPlan {
+                    call: collective.clone(),
+                    number,
+                    together,
+                    group,
+                    factor: 1.0,
+                });
             }
             self.anchors.insert(anchor, (first, rows.len() as u32));
         }

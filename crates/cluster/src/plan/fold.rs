@@ -321,7 +321,8 @@ impl Likeness<'_> {
             let list = lists.number(calls.keys().copied().collect::<Vec<Call>>());
             let cost = *known.entry((self.model.likeness(members, pairs), list)).or_insert_with(|| {
                 let cost = |(&(kind, bytes, ends), &dtype): (&Call, &DType)| -> Cost {
-                    let wire = CollectiveCall { kind, bytes: Bytes(bytes), dtype, members, ends };
+                    let wire =
+                        CollectiveCall { kind, bytes: Bytes(bytes), dtype, members, ends, together: 1 };
                     let price = self.model.price(&wire);
                     (price.time, price.low, price.high, self.model.channels(&wire))
                 };

@@ -4,7 +4,7 @@
 
 use trompe_base::{Bytes, DType, Duration, EventId, Rank, StreamId, ThreadIndex};
 use trompe_cluster::{AlphaBeta, Instant, Options, Outcome, Price, Prices, SimulationError, simulate};
-use trompe_trace::descriptor::{Copy, Descriptor, Direction, Gemm, Other, Place};
+use trompe_trace::descriptor::{Copy, Descriptor, Direction, Gemm, Other, Place, Work};
 use trompe_trace::job::{
     Action, CallClass, Collective, Communicator, HostEvent, JobTrace, Launch, Operation, RankInstance,
     RankTemplate, Site, Stream,
@@ -198,6 +198,39 @@ impl Script {
         let mut script = self.kernel(stream, us);
         let launch = Launch { grid: [blocks, 1, 1], block: [1_024, 1, 1], shared: 0, registers: 64 };
         script.template.operations.last_mut().expect("it was just added").launch = Some(launch);
+        script
+    }
+
+    /// A kernel of so many blocks that moves so many megabytes.
+    pub(crate) fn streaming(self, stream: u32, us: u64, (blocks, megabytes): (u32, u64)) -> Self {
+        let mut script = self.blocks(stream, us, blocks);
+        let work = Work { read: Bytes(megabytes * 1_000_000), ..Work::default() };
+        script.template.operations.last_mut().expect("it was just added").descriptor =
+            Descriptor::Other(Other { work, blocks: u64::from(blocks), threads: 1 });
+        script
+    }
+
+    /// A host function (`cudaLaunchHostFunc`): an item of the stream that the device does nothing for.
+    pub(crate) fn host_function(mut self, stream: u32, us: u64) -> Self {
+        let other = Other { work: Default::default(), blocks: 0, threads: 0 };
+        let operation = self.operation("host function", Descriptor::Other(other), micros(us));
+        self.push(Action::Enqueue { stream: StreamId(stream), operation, blocking: false })
+    }
+
+    /// A group call that exchanges `parts[peer]` kilobytes with each peer but `own`, there and back.
+    pub(crate) fn exchange(self, stream: u32, own: u32, (to, from): (&[u64], &[u64]), group: u64) -> Self {
+        let mut script = self;
+        for peer in (0..to.len() as u32).filter(|peer| *peer != own) {
+            for (kind, parts) in [(CollectiveKind::Send, to), (CollectiveKind::Recv, from)] {
+                script = script.transfer(stream, kind, peer, group);
+                let Some(Action::Collective { collective, .. }) =
+                    script.template.events.last_mut().map(|event| &mut event.action)
+                else {
+                    unreachable!("it was just added")
+                };
+                collective.bytes = Bytes(parts[peer as usize] * 1_000);
+            }
+        }
         script
     }
 

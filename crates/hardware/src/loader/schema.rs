@@ -120,6 +120,7 @@ const DEVICE: &[(&str, Dimension)] = &[
     ("memory.nvml_total", D::Bytes),
     ("memory.bandwidth", D::BytesPerSecond),
     ("memory.concurrent_share", D::Ratio),
+    ("memory.collective_priority", D::Ratio),
     ("memory.bus_width", D::Count),
     ("memory.clock", D::Hertz),
     ("memory.l2", D::Bytes),

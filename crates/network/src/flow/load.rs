@@ -45,6 +45,15 @@ impl Load {
         }
     }
 
+    /// The load of the same bytes over `factor` times the time.
+    #[must_use]
+    pub fn stretched(mut self, factor: f64) -> Self {
+        if self.busiest > 0.0 {
+            self.busiest = (self.busiest / factor.max(1.0)).round().max(1.0);
+        }
+        self
+    }
+
     /// Adds an operation like this one that runs whenever this one does.
     pub fn join(&mut self, like: &Self) {
         for (&wire, parts) in &like.wires {

@@ -226,6 +226,7 @@ mod tests {
                 dtype: trompe_base::DType::F32,
                 members: &members,
                 ends: (0, 0),
+                together: 1,
             };
             model.price(&call).time.as_micros_f64()
         };

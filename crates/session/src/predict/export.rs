@@ -72,7 +72,10 @@ impl Costs for Simulation<'_> {
 
     fn collective(&self, collective: &Collective, members: &[Rank], ends: (u32, u32)) -> Duration {
         let Collective { kind, bytes, dtype, .. } = *collective;
-        self.collectives.model().price(&CollectiveCall { kind, bytes, dtype, members, ends }).time
+        self.collectives
+            .model()
+            .price(&CollectiveCall { kind, bytes, dtype, members, ends, together: 1 })
+            .time
     }
 
     fn host(&self, event: &HostEvent) -> Duration {

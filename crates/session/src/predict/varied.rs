@@ -50,10 +50,11 @@ pub(super) fn contention(
     let (with_seconds, without_seconds) = if on { (own, other) } else { (other, own) };
     let model = format!(
         "kernels share {} multiprocessors by occupancy and {:.0} % of {:.0} GB/s max-min fair; a collective holds one \
-         multiprocessor per channel",
+         multiprocessor per channel and is spared {:.0} % of a shortage",
         device.compute.sm_count,
         device.memory.concurrent_share * 100.0,
-        device.memory.bandwidth.0 / 1e9
+        device.memory.bandwidth.0 / 1e9,
+        device.memory.collective_priority * 100.0
     );
     Ok(ContentionEffect { on, with_seconds, without_seconds, model })
 }
