@@ -79,6 +79,11 @@ pub trait CollectiveModel {
     /// in its way.
     fn price(&self, call: &CollectiveCall<'_>) -> Price;
 
+    /// The part of a price that passes before the links are used; the rest is shared with others on them.
+    fn start(&self, _call: &CollectiveCall<'_>) -> Duration {
+        Duration::ZERO
+    }
+
     /// What the call asks of the links; `None` when it is in nobody's way. A new number for each question: ask once for
     /// each distinct call.
     fn traffic(&self, _call: &CollectiveCall<'_>, _others: &Others<'_>) -> Option<Traffic> {

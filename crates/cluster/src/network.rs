@@ -78,28 +78,42 @@ impl Network {
             _ => true,
         };
         let (mut estimate, load) = self.model.estimate_with_load(operation, call.bytes, &devices, counts);
-        let extra = self.start_of_many(together, members, &devices);
-        if extra.is_zero() {
+        let Some((start, bytes)) = self.parts(together, call.bytes, (members, &devices)) else {
             return (estimate, load);
-        }
+        };
+        // The bytes alone fill their links as much as they can.
+        let before = estimate.time;
+        let factor = (start + bytes).as_secs_f64() / before.as_secs_f64().max(1e-12);
         for time in [&mut estimate.time, &mut estimate.low, &mut estimate.high] {
-            *time = *time + extra;
+            *time = time.scale(factor);
         }
-        // What is added is latency: the wires carry no more than before, for longer.
-        (estimate, load.stretched(estimate.time.as_secs_f64() / (estimate.time - extra).as_secs_f64()))
+        (estimate, load.over(bytes.as_secs_f64() / before.as_secs_f64().max(1e-12)))
     }
 
-    /// What a group call of `together` messages takes to begin more than one message: that much of what an all-to-all
-    /// among the members takes more, as the group is a part of one.
-    fn start_of_many(&self, together: u32, members: &[Rank], ends: &[u32]) -> Duration {
+    /// Start and bytes' time of a message that is one of `together` in a group call; `None` when it is the only one.
+    ///
+    /// A group call is a part of an all-to-all among the members, whose start was measured; its messages share their links
+    /// for the bytes' time only.
+    fn parts(
+        &self,
+        together: u32,
+        bytes: Bytes,
+        (members, ends): (&[Rank], &[u32]),
+    ) -> Option<(Duration, Duration)> {
         if together < 2 || members.len() < 3 {
-            return Duration::ZERO;
+            return None;
         }
         let all: Vec<u32> = members.iter().map(|rank| rank.0).collect();
-        let empty = |operation, devices: &[u32]| self.model.estimate(operation, Bytes(0), devices).time;
-        let (many, one) = (empty(Operation::AllToAll, &all), empty(Operation::SendReceive, ends));
-        let share = f64::from(together.min(members.len() as u32 - 1)) / (members.len() - 1) as f64;
-        Duration::from_secs_f64((many.as_secs_f64() - one.as_secs_f64()).max(0.0) * share)
+        let split = |operation, bytes, devices: &[u32]| {
+            let (estimate, load) = self.model.estimate_with_load(operation, bytes, devices, |_| true);
+            let used = estimate.time.scale(load.busiest().map_or(0.0, |(_, share)| share.min(1.0)));
+            (estimate.time - used, used)
+        };
+        let (one, linear) = split(Operation::SendReceive, bytes, ends);
+        let (many, _) = split(Operation::AllToAll, Bytes(bytes.0 * members.len() as u64), &all);
+        let others = members.len() - 1;
+        let share = f64::from(together.min(others as u32)) / others as f64;
+        Some((one.max(many.scale(share)), linear))
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -120,6 +134,15 @@ impl CollectiveModel for Network {
         let price = Price { time, low, high };
         known.entry(call.members.to_vec()).or_default().insert(key, price);
         price
+    }
+
+    fn start(&self, call: &CollectiveCall<'_>) -> Duration {
+        let (_, bytes, ends, together) = key(call);
+        let Some((from, to)) = ends else { return Duration::ZERO };
+        let member = |place: u32| call.members.get(place as usize).map(|rank| rank.0);
+        let devices: Vec<u32> = [from, to].into_iter().filter_map(member).collect();
+        self.parts(together, Bytes(bytes), (call.members, &devices))
+            .map_or(Duration::ZERO, |(start, _)| start)
     }
 
     fn channels(&self, call: &CollectiveCall<'_>) -> u32 {

@@ -39,6 +39,8 @@ type Offer = (u32, CollectiveKind, u64, (u32, u32), u32);
 struct Quote {
     /// Picoseconds on the wire.
     time: u64,
+    /// Those of them that pass before links are used.
+    start: u64,
     /// Multiprocessors.
     channels: u32,
     /// Bytes per second of device memory.
@@ -135,6 +137,7 @@ impl State<'_> {
         let quote = self.quote(point, call, ends, together);
         let now = scheduler.now().as_picos();
         let time = self.varied(quote.time, (point, ends), call);
+        let start = self.varied(quote.start, (point, ends), call).min(time);
         let end = now.saturating_add(time);
         if end > LONGEST {
             return Err(SimulationError::TooLong);
@@ -150,7 +153,7 @@ impl State<'_> {
             }
         }
         if end.is_none() {
-            self.put_on_wire(meeting.members, time, quote.traffic, scheduler);
+            self.put_on_wire(meeting.members, (start, time - start), quote.traffic, scheduler);
         } else {
             meeting.members.clear();
             self.rendezvous.spare.push(meeting.members);
@@ -175,9 +178,16 @@ impl State<'_> {
                 together,
             };
             let time = model.price(&wire).at(options.bound);
+            let start = model.start(&wire).min(time);
             let memory = if time.is_zero() { 0.0 } else { wire.device_traffic() / time.as_secs_f64() };
             let traffic = shared.plan.traffic(point, shared.trace, |others| model.traffic(&wire, others));
-            Quote { time: time.as_picos(), channels: model.channels(&wire), memory, traffic }
+            Quote {
+                time: time.as_picos(),
+                start: start.as_picos(),
+                channels: model.channels(&wire),
+                memory,
+                traffic,
+            }
         })
     }
 

@@ -257,7 +257,7 @@ pub(crate) struct Underway {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     /// Against a device on which nothing else runs.
-    pub(crate) speed: f64,
+    speed: f64,
     /// Since when.
     since: u64,
     /// Picoseconds lost before that.

@@ -324,12 +324,11 @@ impl<'a> RankState<'a> {
         }
     }
 
-    /// What the transfer that `stream` takes part in has lost on this rank's device until `now`, in picoseconds, and the pace
-    /// that the device allows from now on.
-    pub(crate) fn lost(&self, stream: u16, now: u64) -> (f64, f64) {
+    /// What the transfer that `stream` takes part in has lost on this rank's device until `now`, in picoseconds.
+    pub(crate) fn lost(&self, stream: u16, now: u64) -> f64 {
         match &self.streams[stream as usize].running {
-            Running::Collective(Underway { pace, .. }) => (pace.lost(now), pace.speed),
-            _ => (0.0, 1.0),
+            Running::Collective(Underway { pace, .. }) => pace.lost(now),
+            _ => 0.0,
         }
     }
 

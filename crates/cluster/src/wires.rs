@@ -1,8 +1,8 @@
 //! Collectives on the wire: they share links with others until they end ([`crate::flows`]).
 //!
 //! An end is one only if no member's device slowed the transfer ([`crate::contention`]). Otherwise the operation stays on
-//! the wire for what the slowest member lost, at the pace that its device allows then; what is lost meanwhile is looked at
-//! again at that end, so devices never have to tell the wires about a kernel that starts or ends.
+//! the wire for what the slowest member lost; what is lost meanwhile is looked at again at that end, until it is
+//! negligible. So devices never have to tell the wires about a kernel that starts or ends.
 
 use trompe_base::SimTime;
 use trompe_engine::{Event, Scheduler};
@@ -21,12 +21,14 @@ pub(crate) type Parties = Vec<(u32, u16)>;
 struct Transfer {
     parties: Parties,
     traffic: Option<Traffic>,
+    /// Picoseconds on links that follow.
+    next: Option<u64>,
     /// Picoseconds that were added for what devices lost, and what was lost before it began (by other parts of its group call).
     credited: f64,
 }
 
 /// Picoseconds that are too short to go on for.
-const NEGLIGIBLE: f64 = 1_000.0;
+const NEGLIGIBLE: f64 = 5_000.0;
 
 /// What is on the wire.
 #[derive(Debug, Default)]
@@ -42,42 +44,51 @@ pub(crate) struct Wires {
 }
 
 impl State<'_> {
-    /// An operation of `time` picoseconds alone is on the wire from now on, and the `parties` end with it.
+    /// An operation is on the wire from now on, and the `parties` end with it; alone it takes `start` picoseconds without
+    /// links and then `time` on them.
     pub(crate) fn put_on_wire(
         &mut self,
         parties: Parties,
-        time: u64,
+        (start, time): (u64, u64),
         traffic: Option<Traffic>,
         scheduler: &mut Scheduler,
     ) {
         let now = scheduler.now().as_picos();
-        let (credited, _) = self.lost(&parties, now);
-        self.wires.flows.begin(Transfer { parties, traffic, credited }, time, traffic, now);
+        let credited = self.lost(&parties, now);
+        let first = if start > 0 { (start, None) } else { (time, traffic) };
+        let transfer = Transfer { parties, traffic, next: (start > 0).then_some(time), credited };
+        self.wires.flows.begin(transfer, first.0, first.1, now);
         self.wake_wires(Some(now), scheduler);
     }
 
-    /// What an operation has lost on its slowest member's device, and the slowest pace that a device allows now.
-    fn lost(&self, parties: &Parties, now: u64) -> (f64, f64) {
+    /// What an operation has lost on its slowest member's device.
+    fn lost(&self, parties: &Parties, now: u64) -> f64 {
         if self.shared.options.contention.is_none() {
-            return (0.0, 1.0);
+            return 0.0;
         }
         let each = parties.iter().map(|&(rank, stream)| self.ranks[rank as usize].lost(stream, now));
-        each.fold((0.0, 1.0), |(lost, pace), one| (one.0.max(lost), one.1.min(pace)))
+        each.fold(0.0, f64::max)
     }
 
-    /// Lets those of the `ended` go on that devices have slowed; returns whether there are any.
+    /// Lets those of the `ended` go on that have only started or that devices have slowed; returns whether there are any.
     fn extend(&mut self, ended: &mut Vec<Transfer>, now: u64) -> bool {
         let mut extended = false;
         let mut place = 0;
         while place < ended.len() {
-            let (lost, pace) = self.lost(&ended[place].parties, now);
-            let owed = lost - ended[place].credited;
+            if let Some(time) = ended[place].next.take() {
+                let transfer = ended.remove(place);
+                let traffic = transfer.traffic;
+                self.wires.flows.begin(transfer, time, traffic, now);
+                extended = true;
+                continue;
+            }
+            let owed = self.lost(&ended[place].parties, now) - ended[place].credited;
             if owed < NEGLIGIBLE {
                 place += 1;
                 continue;
             }
             let mut transfer = ended.remove(place);
-            let more = (owed / pace).ceil();
+            let more = owed.ceil();
             transfer.credited += more;
             let traffic = transfer.traffic;
             self.wires.flows.begin(transfer, more as u64, traffic, now);
@@ -108,7 +119,8 @@ impl State<'_> {
         self.wires.at = None;
         let mut ended = std::mem::take(&mut self.wires.ended);
         let mut next = self.wires.flows.step(now, self.model, &mut ended);
-        if self.shared.options.contention.is_some() && self.extend(&mut ended, now) {
+        // One that begins without bytes ends at once.
+        while self.extend(&mut ended, now) {
             next = self.wires.flows.step(now, self.model, &mut ended);
         }
         if next.is_some_and(|at| at > LONGEST) {

@@ -105,7 +105,7 @@ fn kernels_beside_it_slow_a_collective() {
     };
     let alone = || Script::new().all_reduce(1, 0, 1);
     // A kernel that uses all of the memory for 400 us on one rank, 10 blocks beside 4 channels.
-    let beside = |us| Script::new().all_reduce(1, 0, 1).streaming(2, us, (10, us * 3 / 100));
+    let beside = |us| Script::new().all_reduce(1, 0, 1).streaming(2, us, (10, us * 30));
     check("alone", [alone(), alone()], 0.0, [100.0, 100.0]);
     // Half speed for both, and the other rank waits for the slow one; then the kernel has 400 - 100 us left.
     check("all alike", [beside(400), alone()], 0.0, [500.0, 200.0]);
@@ -116,7 +116,7 @@ fn kernels_beside_it_slow_a_collective() {
     // The kernel ends first: 50 us of it take 100, in which half of the transfer is done.
     check("a short kernel", [beside(50), alone()], 0.0, [150.0, 150.0]);
     // One that begins in the middle: half of the transfer at full speed, the rest at half.
-    let late = Script::new().all_reduce(1, 0, 1).host(50).streaming(2, 400, (10, 12));
+    let late = Script::new().all_reduce(1, 0, 1).host(50).streaming(2, 400, (10, 12_000));
     check("a late kernel", [late, alone()], 0.0, [500.0, 150.0]);
 }
 

@@ -201,10 +201,10 @@ impl Script {
         script
     }
 
-    /// A kernel of so many blocks that moves so many megabytes.
-    pub(crate) fn streaming(self, stream: u32, us: u64, (blocks, megabytes): (u32, u64)) -> Self {
+    /// A kernel of so many blocks that moves so many kilobytes.
+    pub(crate) fn streaming(self, stream: u32, us: u64, (blocks, kilobytes): (u32, u64)) -> Self {
         let mut script = self.blocks(stream, us, blocks);
-        let work = Work { read: Bytes(megabytes * 1_000_000), ..Work::default() };
+        let work = Work { read: Bytes(kilobytes * 1_000), ..Work::default() };
         script.template.operations.last_mut().expect("it was just added").descriptor =
             Descriptor::Other(Other { work, blocks: u64::from(blocks), threads: 1 });
         script

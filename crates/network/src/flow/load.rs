@@ -47,9 +47,9 @@ impl Load {
 
     /// The load of the same bytes over `factor` times the time.
     #[must_use]
-    pub fn stretched(mut self, factor: f64) -> Self {
+    pub fn over(mut self, factor: f64) -> Self {
         if self.busiest > 0.0 {
-            self.busiest = (self.busiest / factor.max(1.0)).round().max(1.0);
+            self.busiest = (self.busiest / factor.max(1e-9)).round().clamp(1.0, PARTS);
         }
         self
     }
