@@ -23,6 +23,7 @@ mod memory;
 mod notes;
 mod operator;
 mod phases;
+pub mod profiled;
 mod ranks;
 mod samples;
 mod short_name;

@@ -285,27 +285,43 @@ pub(crate) struct Context<'f, 'a> {
     frames: &'f [Frame<'a>],
     innermost: Option<usize>,
     call: OnceCell<Option<Call<'a>>>,
+    /// Calls that are known already, from the innermost outwards; then there are no frames.
+    known: &'f [Call<'a>],
 }
 
 impl<'f, 'a> Context<'f, 'a> {
     /// The context of an event in frame `top`.
     pub(crate) fn new(frames: &'f [Frame<'a>], top: Option<usize>) -> Self {
         let innermost = top.filter(|row| frames[*row].kind == FrameKind::Operator);
-        Self { frames, innermost, call: OnceCell::new() }
+        Self { frames, innermost, call: OnceCell::new(), known: &[] }
+    }
+
+    /// The context inside of `calls`, from the innermost outwards.
+    pub(crate) fn of_calls(calls: &'f [Call<'a>]) -> Self {
+        Self { frames: &[], innermost: None, call: OnceCell::new(), known: calls }
     }
 
     /// The innermost operator.
     pub(crate) fn call(&self) -> Option<&Call<'a>> {
+        if let Some(call) = self.known.first() {
+            return Some(call);
+        }
         self.call.get_or_init(|| self.innermost.map(|row| self.decode(row))).as_ref()
     }
 
     /// The innermost operator's name, or an empty text.
     pub(crate) fn name(&self) -> &'a str {
-        self.innermost.map_or("", |row| self.frames[row].name)
+        match self.known.first() {
+            Some(call) => call.name,
+            None => self.innermost.map_or("", |row| self.frames[row].name),
+        }
     }
 
     /// The nearest operator, from the innermost outwards, whose name is one of `names`.
     pub(crate) fn enclosing(&self, names: &[&str]) -> Option<Call<'a>> {
+        if let Some(call) = self.known.iter().find(|call| names.contains(&call.name)) {
+            return Some(call.clone());
+        }
         self.ancestors().find(|row| names.contains(&self.frames[*row].name)).map(|row| self.decode(row))
     }
 

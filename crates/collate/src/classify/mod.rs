@@ -114,6 +114,6 @@ fn work(read: u64, written: u64, elements: u64) -> Work {
 }
 
 /// The widest of some element types, by bytes and then by order.
-fn widest(types: impl IntoIterator<Item = DType>) -> Option<DType> {
+pub(crate) fn widest(types: impl IntoIterator<Item = DType>) -> Option<DType> {
     types.into_iter().max_by_key(|dtype| (dtype.size(), std::cmp::Reverse(*dtype)))
 }

@@ -15,8 +15,8 @@ use super::{
 };
 
 /// Reads a whole document.
-pub(super) fn parse<R: Read>(reader: R) -> Result<KinetoTrace, KinetoError> {
-    let mut builder = Builder::default();
+pub(super) fn parse<R: Read>(reader: R, most: u64) -> Result<KinetoTrace, KinetoError> {
+    let mut builder = Builder { room: most, ..Builder::default() };
     let mut json = serde_json::Deserializer::from_reader(reader);
     let outcome = (&mut json).deserialize_any(Document(&mut builder)).and_then(|()| json.end());
     outcome.map_err(|error| KinetoError::from_json(&error, builder.events))?;
@@ -35,6 +35,8 @@ struct Builder {
     trace: KinetoTrace,
     /// Events read so far.
     events: u64,
+    /// Events that are still kept.
+    room: u64,
     /// Whether there was a list of events.
     found: bool,
     /// Whether times are nanoseconds.
@@ -142,6 +144,11 @@ impl Builder {
             *self.trace.skipped.entry(label).or_insert(0) += 1;
             return;
         };
+        if self.room == 0 {
+            self.trace.left += 1;
+            return;
+        }
+        self.room -= 1;
         let name = self.name(event.name);
         let arguments = event.arguments;
         let thread = event.thread.0.unwrap_or(-1);

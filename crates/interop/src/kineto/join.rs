@@ -56,6 +56,23 @@ impl KinetoTrace {
         self.device_events.iter().map(launch).collect()
     }
 
+    /// For each operator the one around it on its thread.
+    #[must_use]
+    pub fn parents(&self) -> Vec<Option<usize>> {
+        let mut open: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+        let mut parents = Vec::with_capacity(self.operators.len());
+        for (at, operator) in self.operators.iter().enumerate() {
+            let stack = open.entry(operator.thread).or_default();
+            while stack.last().is_some_and(|&other| self.end_of(other) <= operator.start_ns) {
+                stack.pop();
+            }
+            let end = self.end_of(at);
+            parents.push(stack.iter().rev().copied().find(|&other| self.end_of(other) >= end));
+            stack.push(at);
+        }
+        parents
+    }
+
     /// For each call of the runtime the innermost operator that was open on its thread.
     fn operators_of_calls(&self) -> Vec<Option<usize>> {
         let mut open: BTreeMap<i64, Vec<usize>> = BTreeMap::new();

@@ -56,6 +56,8 @@ pub struct KinetoTrace {
     pub memory: Vec<MemoryEvent>,
     /// Events of other kinds, by category or phase.
     pub skipped: BTreeMap<String, u64>,
+    /// Events of use that were passed over because there were too many of them.
+    pub left: u64,
 }
 
 /// A process group.
@@ -260,9 +262,18 @@ pub struct MemoryEvent {
 /// # Errors
 /// When the file cannot be read, is cut short, is no JSON or no such trace; the error names what and where.
 pub fn read(path: &Path) -> Result<KinetoTrace, KinetoError> {
+    read_most(path, u64::MAX)
+}
+
+/// The same of a file that may be larger than memory: what follows `most` events of use (kernels, calls, operators, ranges)
+/// is passed over, and [`KinetoTrace::left`] says how many those were.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_most(path: &Path, most: u64) -> Result<KinetoTrace, KinetoError> {
     let at = |error: KinetoError| error.in_file(path);
     let file = File::open(path).map_err(|error| at(KinetoError::Io(error)))?;
-    read_from(file).map_err(at)
+    stream(file, most).map_err(at)
 }
 
 /// Reads a trace from a stream, plain or gzip.
@@ -270,13 +281,17 @@ pub fn read(path: &Path) -> Result<KinetoTrace, KinetoError> {
 /// # Errors
 /// As for [`read`].
 pub fn read_from<R: Read>(reader: R) -> Result<KinetoTrace, KinetoError> {
+    stream(reader, u64::MAX)
+}
+
+fn stream<R: Read>(reader: R, most: u64) -> Result<KinetoTrace, KinetoError> {
     let mut reader = BufReader::with_capacity(1 << 18, reader);
     let compressed = reader.fill_buf().map_err(KinetoError::Io)?.starts_with(&[0x1f, 0x8b]);
     if compressed {
         // Several members one after the other are one file, as `cat` makes them.
         let plain = flate2::bufread::MultiGzDecoder::new(reader);
-        document::parse(BufReader::with_capacity(1 << 18, plain))
+        document::parse(BufReader::with_capacity(1 << 18, plain), most)
     } else {
-        document::parse(reader)
+        document::parse(reader, most)
     }
 }
