@@ -18,6 +18,7 @@ def _install_hook():
         from trompe_hook import after_import
 
         after_import.install()
+        after_import.install_shims()
     except Exception as error:  # the user's job matters more than our records
         print(f"trompe: the Python hook is off in this process: {error!r}", file=sys.stderr)
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use trompe_session::calibration::CalibrationChoice;
 use trompe_session::estimators::Clock;
 use trompe_session::{
     HostChoice, JitterChoice, NetworkSource, RankChoice, Routing, StepChoice, StragglerChoice,
@@ -37,6 +38,10 @@ pub(crate) enum Command {
     Network(crate::commands::network::NetworkArguments),
     /// Estimate kernel times: predict, explain, compare with measurements, learn from your own.
     Estimate(crate::commands::estimate::EstimateArguments),
+    /// Learn from measurements of a real GPU or cluster: kernels, collectives, the speed of its hosts.
+    Calibrate(Box<crate::commands::calibrate::CalibrateArguments>),
+    /// Measure on a machine with a real GPU, and learn from it.
+    Profile(Box<crate::commands::profile::ProfileArguments>),
     /// Compare predictions with public or your own measurements and show the errors.
     Validate(crate::commands::validate::ValidateArguments),
     /// Simulate NPU kernels cycle by cycle: run, validate, tune.
@@ -174,6 +179,9 @@ pub(crate) struct JobEstimatorArguments {
     /// much longer. Without it, what the GPU's sheet states, else 1.
     #[arg(long, value_name = "SHARE")]
     pub(crate) clock: Option<Clock>,
+    /// What `trompe calibrate` learned: own (your own folder, when there is one), off, or a folder.
+    #[arg(long, value_name = "DIR", default_value = "own", hide_default_value = true)]
+    pub(crate) calibration: CalibrationChoice,
 }
 
 /// What to do when the output folder exists.

@@ -1,10 +1,12 @@
 //! One file per command.
 
+pub(crate) mod calibrate;
 pub(crate) mod doctor;
 pub(crate) mod estimate;
 pub(crate) mod gpus;
 pub(crate) mod network;
 pub(crate) mod npu;
+pub(crate) mod profile;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod search;
@@ -43,7 +45,12 @@ impl From<EstimatorArguments> for EstimatorChoice {
 
 impl From<JobEstimatorArguments> for EstimatorChoice {
     fn from(arguments: JobEstimatorArguments) -> Self {
-        Self { oracle: arguments.oracle, clock: arguments.clock, ..arguments.estimators.into() }
+        Self {
+            oracle: arguments.oracle,
+            clock: arguments.clock,
+            calibration: arguments.calibration.folder(),
+            ..arguments.estimators.into()
+        }
     }
 }
 

@@ -20,6 +20,8 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Run(arguments) => commands::run::run(*arguments),
         Command::Simulate(arguments) => commands::simulate::run(&arguments),
+        Command::Calibrate(arguments) => commands::calibrate::run(*arguments),
+        Command::Profile(arguments) => commands::profile::run(*arguments),
         Command::Search(arguments) => commands::search::run(*arguments),
         Command::Trace(arguments) => commands::trace::run(&arguments.command),
         Command::Report(arguments) => commands::report::run(&arguments),

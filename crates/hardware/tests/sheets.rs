@@ -4,7 +4,7 @@
 use trompe_base::{Bytes, DType};
 use trompe_hardware::{Catalogue, DeviceSheet, EmulatedNode, LinkKind, resolve};
 
-const DEVICES: [&str; 19] = [
+const DEVICES: [&str; 23] = [
     "a100-pcie-80",
     "a100-sxm4-40",
     "a100-sxm4-80",
@@ -12,11 +12,15 @@ const DEVICES: [&str; 19] = [
     "b200-sxm-180",
     "gb200-189",
     "gh200-96",
+    "h100-nvl-94",
     "h100-pcie-80",
     "h100-sxm5-80",
     "h200-sxm-141",
+    "h800-sxm5-80",
     "l4",
     "l40s",
+    "p100-pcie-16",
+    "p4-8",
     "rtx-3090",
     "rtx-4090",
     "rtx-pro-6000",
@@ -54,7 +58,9 @@ fn the_catalogue_has_all_devices_and_nodes() {
         "gb200-nvl72",
         "gh200-quad",
         "hgx-h100-roce",
+        "hgx-h800",
         "pcie-server",
+        "pcie3-server",
         "pcie5-server",
         "workstation",
     ];
@@ -148,7 +154,11 @@ fn peaks_follow_from_multiprocessors_and_clocks() {
         } else {
             tensor
         };
-        let fp16 = device.peaks.tensor.fp16.unwrap();
+        // Pascal has no tensor cores.
+        let Some(fp16) = device.peaks.tensor.fp16 else {
+            assert_eq!(c.capability_major, 6, "{}", device.name);
+            continue;
+        };
         agree(&format!("{} fp16", device.name), per_clock(fp16, c.tensor_clock), tensor, 0.01);
         if let Some(tf32) = device.peaks.tensor.tf32 {
             agree(&format!("{} tf32", device.name), tf32.0 * 2.0, fp16.0, 0.02);
@@ -218,6 +228,11 @@ fn figures_that_public_measurement_sets_state() {
     check("h100-sxm5-80", 132, 3350e9, Some(989e12), None);
     check("h100-pcie-80", 114, 2000e9, Some(756.5e12), None);
     check("h200-sxm-141", 132, 4800e9, Some(989e12), None);
+    check("h800-sxm5-80", 132, 3350e9, Some(989e12), None);
+    check("gh200-96", 132, 4000e9, Some(989e12), None);
+    check("h100-nvl-94", 132, 3938e9, Some(835.5e12), None);
+    check("p100-pcie-16", 56, 732e9, None, None);
+    check("p4-8", 20, 192e9, None, None);
     check("b200-sxm-180", 148, 7700e9, Some(2250e12), None);
     check("l4", 58, 300e9, Some(121e12), None);
     check("l40s", 142, 864e9, Some(362.05e12), None);

@@ -45,7 +45,8 @@ registry! {
     /// C++ compiler.
     CXX = "CXX", User, "the C++ compiler that builds the observer; else `c++`, `g++` or `clang++`";
     /// Home folder; used for the cache when `XDG_CACHE_HOME` is not set.
-    HOME = "HOME", User, "the cache is `$HOME/.cache/trompe` when `XDG_CACHE_HOME` is not set";
+    HOME = "HOME", User,
+        "the cache is `$HOME/.cache/trompe` when `XDG_CACHE_HOME` is not set, and your calibration is in `$HOME/.local/share/trompe` when `XDG_DATA_HOME` is not set";
     /// Search path of the dynamic linker.
     LD_LIBRARY_PATH = "LD_LIBRARY_PATH", Both, "trompe puts the folder of its CUDA libraries in front";
     /// Libraries loaded before all others.
@@ -89,6 +90,9 @@ registry! {
     /// Verbosity of the preloaded library.
     TROMPE_LOG = "TROMPE_LOG", User,
         "how much the preloaded library says on stderr: 0 errors, 1 warnings (default), 2 notes, 3 every call";
+    /// Recording on a real GPU.
+    TROMPE_PROFILE = "TROMPE_PROFILE", Trompe,
+        "what `trompe profile -- COMMAND` tells the processes that it starts: which steps to record, and where to (JSON)";
     /// Rank of the process.
     TROMPE_RANK = "TROMPE_RANK", Trompe, "the rank that a process of a distributed job is";
     /// Ranks that exist.
@@ -100,6 +104,9 @@ registry! {
     /// Policy for choices in unknown values.
     TROMPE_ROUTING = "TROMPE_ROUTING", Both,
         "how choices in values that nobody computes are made up (`--routing`): balanced, uniform, zipf:S or dirichlet:A";
+    /// Light modules for fused ones that are not installed.
+    TROMPE_SHIMS = "TROMPE_SHIMS", User,
+        "`off`: no light modules stand in for flash-attn, Apex and TransformerEngine where these are not installed; `on`: also where the script has another way without them";
     /// Ranks that a script starts together.
     TROMPE_SPAWNED = "TROMPE_SPAWNED", Trompe,
         "how many processes `torch.multiprocessing` started together; set by the Python hook for those processes";
@@ -114,6 +121,8 @@ registry! {
     WORLD_SIZE = "WORLD_SIZE", Both, "number of ranks of a distributed job; see `RANK`";
     /// Base of the cache folder.
     XDG_CACHE_HOME = "XDG_CACHE_HOME", User, "the cache is `$XDG_CACHE_HOME/trompe`";
+    /// Base of the folder for what the user measured.
+    XDG_DATA_HOME = "XDG_DATA_HOME", User, "your calibration is in `$XDG_DATA_HOME/trompe/calibration`";
 }
 
 /// The registry as a page.

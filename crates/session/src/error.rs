@@ -236,6 +236,28 @@ pub enum SessionError {
         /// Why.
         reason: String,
     },
+    /// A file of measurements cannot be learned from.
+    #[error("`{}` cannot be learned from: {reason}", path.display())]
+    BadMeasurement {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A calibration cannot be used.
+    #[error("the calibration `{}` cannot be used: {reason}", path.display())]
+    Calibration {
+        /// Its folder or file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// No sheet knows a GPU of a calibration.
+    #[error("no sheet knows the GPU `{gpu}` of the calibration")]
+    UnknownGpu {
+        /// The GPU.
+        gpu: String,
+    },
     /// An operation was not stated in full.
     #[error("the operation is not stated in full: {reason}")]
     BadOperation {
@@ -297,6 +319,15 @@ impl SessionError {
             Self::BadOracle { .. } => {
                 "take the trace with `torch.profiler.profile(record_shapes=True)` and `export_chrome_trace`"
                     .to_owned()
+            }
+            Self::BadMeasurement { .. } => {
+                "docs/estimators.md says what traces and tables have to hold".to_owned()
+            }
+            Self::Calibration { .. } => {
+                "make it anew with `trompe calibrate`, or go on without it: `--calibration off`".to_owned()
+            }
+            Self::UnknownGpu { .. } => {
+                "`trompe gpus` lists those that are known; a sheet of your own is a .toml file".to_owned()
             }
             Self::BadOperation { .. } => {
                 "for example `trompe estimate explain --gpu h100 m=8192 n=4096 k=4096 dtype=bfloat16`"

@@ -1,5 +1,5 @@
-//! The Python parts of this program, unpacked into the cache under names made from their content: the hook of jobs, and
-//! the package that writes NPU kernels.
+//! The Python parts of this program, unpacked into the cache under names made from their content: the hook of jobs, the
+//! package that writes NPU kernels and measures GPUs, and what records a job on a real GPU.
 
 use std::fs;
 use std::hash::Hasher;
@@ -12,6 +12,7 @@ use crate::{SessionError, disk};
 
 static HOOK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../python/trompe_hook");
 static BUILDER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../python/trompe");
+static RECORDER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../python/trompe_recorder");
 
 /// Unpacks the hook into `cache` (files that are there already are left as they are) and returns the folder to put
 /// in front of `PYTHONPATH`. The package `trompe` lies in it too, so that a job can import it.
@@ -22,12 +23,20 @@ pub fn unpack(cache: &Path) -> Result<PathBuf, SessionError> {
     unpack_as(&[(&HOOK, ""), (&BUILDER, "trompe")], cache, "hook")
 }
 
-/// The same for the package `trompe`, which writes NPU kernels.
+/// The same for the package `trompe` alone, which writes NPU kernels and measures GPUs.
 ///
 /// # Errors
 /// When the cache cannot be written to.
 pub fn unpack_builder(cache: &Path) -> Result<PathBuf, SessionError> {
     unpack_as(&[(&BUILDER, "trompe")], cache, "builder")
+}
+
+/// The same for what records the kernels of a job on a real GPU.
+///
+/// # Errors
+/// When the cache cannot be written to.
+pub fn unpack_recorder(cache: &Path) -> Result<PathBuf, SessionError> {
+    unpack_as(&[(&RECORDER, "")], cache, "recorder")
 }
 
 /// Unpacks each folder into the place beside it inside of a folder in `cache` that is named after `name` and the content.

@@ -13,6 +13,7 @@
 //! what follows is the same for a run and for a kept trace.
 
 pub mod cache;
+pub mod calibration;
 pub mod catalogue;
 pub mod clock;
 mod collating;
@@ -34,6 +35,7 @@ pub mod network;
 pub mod npu;
 pub mod output;
 pub mod predict;
+pub mod profile;
 mod programs;
 mod progress;
 pub mod python;

@@ -29,7 +29,7 @@ use trompe_trace::job::{JobTrace, RankTemplate, StepSource};
 use crate::SessionError;
 use crate::estimators::KernelPricing;
 use crate::host_model::{self, Host, HostChoice};
-use crate::network::{Collectives, NetworkSource};
+use crate::network::{Collectives, NetworkSource, Times};
 use crate::npu;
 use crate::run_facts::RunFacts;
 use crate::variation::{JitterChoice, StragglerChoice, stragglers};
@@ -124,6 +124,8 @@ pub fn predict_with(
     let mut run = RunFacts::of(&job.facts);
     run.samples_per_step = choices.samples_per_step.or(run.samples_per_step);
     run.tokens_per_step = choices.tokens_per_step.or(run.tokens_per_step);
+    let calibrated = calibrated(choices, cluster, &run, kernels);
+    let choices = &calibrated;
     let device = cluster.device();
     let provenance = place::provenance(device);
     let same_device = run.device.is_empty() || run.device == device.name;
@@ -174,8 +176,32 @@ pub fn predict_with(
         timeline = outcome.timeline;
     }
     notes::write(&mut report, job, &run, (choices, host.as_ref(), kernels.oracle.is_some()));
+    notes::calibration(&mut report, &run, cluster, kernels.calibration);
     report.check().map_err(|error| SessionError::Simulation { reason: error.to_string() })?;
     Ok(Prediction { report, timeline })
+}
+
+/// The choices, where the user left them open, as the calibration has them.
+fn calibrated(
+    choices: &Choices,
+    cluster: &ClusterSheet,
+    run: &RunFacts,
+    kernels: &KernelPricing<'_>,
+) -> Choices {
+    let mut choices = choices.clone();
+    let Some(calibration) = kernels.calibration else { return choices };
+    if choices.host == HostChoice::Measured
+        && let Some(host) = calibration.host(run.processor.as_deref(), cluster)
+    {
+        choices.host = HostChoice::Scale(host.factor);
+    }
+    let times = choices.network.as_ref().map_or(&Times::BuiltIn, |network| &network.times);
+    if *times == Times::BuiltIn
+        && let Some(constants) = calibration.network(cluster)
+    {
+        choices.network.get_or_insert_default().times = Times::Constants(constants);
+    }
+    choices
 }
 
 /// A job with its prices, ready to be replayed under several options.

@@ -184,6 +184,7 @@ fn usable(choice: &EstimatorChoice) -> Result<EstimatorChoice, SessionError> {
         config: choice.config.as_ref().map(whole).transpose()?,
         models: all(&choice.models)?,
         oracle: all(&choice.oracle)?,
+        calibration: choice.calibration.as_ref().map(whole).transpose()?,
         ..choice.clone()
     };
     estimators::stack(&choice)?;

@@ -6,6 +6,7 @@ succeeded, because libraries also *ask* for `torch` without importing it
 (`importlib.util.find_spec`). Modules other than `torch` are never touched.
 """
 
+import os
 import sys
 
 
@@ -75,3 +76,33 @@ def install():
         advice.on_missing_torch()
 
     sys.meta_path.insert(0, AfterImport("torch", on_success, on_failure, on_missing))
+
+
+class _ShimsLater:
+    """Stands at the end of `sys.meta_path` and loads `trompe.shims` when one of its modules is asked for."""
+
+    _NAMES = ("flash_attn", "apex", "amp_C", "transformer_engine")
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self._NAMES:
+            return None
+        from trompe import shims
+
+        sys.meta_path.remove(self)
+        finder = shims.Finder(os.environ.get("TROMPE_SHIMS") == "on", _tell_of_shim)
+        sys.meta_path.append(finder)
+        return finder.find_spec(name, path, target)
+
+
+def install_shims():
+    """Lets light modules stand in for fused ones that are not installed (`trompe.shims`)."""
+    if os.environ.get("TROMPE_SHIMS") != "off":
+        sys.meta_path.append(_ShimsLater())
+
+
+def _tell_of_shim(name):
+    from . import library
+
+    target = library.find()
+    if target is not None:
+        target.meta(f"shim.{name}", "1")

@@ -178,7 +178,7 @@ pub(crate) fn run(arguments: &NetworkArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn scores(fitted: &Fitted) -> String {
+pub(super) fn scores(fitted: &Fitted) -> String {
     let mut text = format!(
         "{} measured times; median error of the predicted time, and the worst:\n\n{:<15} {:>5} {:>5} {:>6} {:>9} {:>9} {:>13}  worst\n",
         fitted.rows, "operation", "nodes", "ranks", "times", "built-in", "fitted", "unseen sizes"

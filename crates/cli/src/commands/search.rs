@@ -40,7 +40,11 @@ fn request(arguments: StudyArguments) -> anyhow::Result<Request> {
     Ok(Request {
         space,
         cluster: arguments.cluster,
-        estimators: EstimatorChoice { clock: arguments.clock, ..arguments.estimators.into() },
+        estimators: EstimatorChoice {
+            clock: arguments.clock,
+            calibration: arguments.calibration.folder(),
+            ..arguments.estimators.into()
+        },
         strategy: arguments.strategy,
         budget,
         jobs: arguments.jobs.map(usize::from),

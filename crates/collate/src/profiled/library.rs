@@ -128,6 +128,25 @@ pub fn part(launched: &Launched<'_>) -> Option<(usize, Part)> {
     known.then_some((0, Part::Whole))
 }
 
+/// The family of a call of a library by its operator's name; for calls whose shapes were not recorded.
+#[must_use]
+pub fn family(operator: &str, part: Part) -> &'static str {
+    match part {
+        _ if PRODUCTS.iter().any(|(own, _)| *own == operator) => "gemm",
+        _ if NORMS.iter().any(|(own, _)| *own == operator) => "normalization",
+        Part::InputGradient => "convolution backward",
+        Part::WeightGradient => "convolution weight_gradient",
+        Part::Whole | Part::Helper => "convolution forward",
+    }
+}
+
+/// The input, weight and result of a gradient's convolution, by their places among its arguments.
+#[must_use]
+pub fn gradient_of(operator: &str) -> Option<[usize; 3]> {
+    let site = CONVOLUTIONS.iter().find(|site| site.name == operator)?;
+    Some([site.input, site.weight, site.gradient?])
+}
+
 fn gradient_part(launched: &Launched<'_>) -> Part {
     // Older PyTorch has an operator for each.
     let inside = |name: &str| launched.operators.iter().any(|operator| operator.name.ends_with(name));
@@ -248,7 +267,11 @@ fn convolution(operator: &Operator, site: &Site, direction: Direction, name: &Na
     }
     let dims = input.len();
     let stated = |at: usize| numbers(operator.inputs.get(at)?, dims);
-    let y = site.gradient.and_then(|at| tensor(operator, at)).and_then(|y| y.sizes.get(2..));
+    let result = || match operator.outputs.first() {
+        Some(Value::Tensor(result)) => Some(result),
+        _ => None,
+    };
+    let y = site.gradient.map_or_else(result, |at| tensor(operator, at)).and_then(|y| y.sizes.get(2..));
     let dilation = stated(site.dilation).unwrap_or_else(|| vec![1; dims]);
     let (stride, padding) = match (stated(site.stride), stated(site.padding)) {
         (Some(stride), Some(padding)) => (stride, padding),

@@ -20,7 +20,7 @@ use crate::classify::{self, Allocations, Kernel};
 use crate::kernel::{Name, Parameters, short};
 use crate::operator::{Call, Context};
 
-pub use library::{Part, part};
+pub use library::{Part, family, gradient_of, part};
 
 /// An operator with its arguments, as far as they were recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,6 +29,8 @@ pub struct Operator {
     pub name: String,
     /// Arguments; a tensor's address only tells it apart from the other arguments.
     pub inputs: Vec<Value>,
+    /// Results where they are known from elsewhere in the trace.
+    pub outputs: Vec<Value>,
     /// Other kernels ran below this operator than the one that is asked about.
     pub does_more: bool,
 }
@@ -90,7 +92,8 @@ pub fn describe(launched: &Launched<'_>) -> Described {
         .iter()
         .enumerate()
         .map(|(depth, operator)| {
-            let outputs = results::of(operator);
+            let stated = Some(operator.outputs.clone()).filter(|outputs| !outputs.is_empty());
+            let outputs = stated.or_else(|| results::of(operator));
             known &= depth > 0 || outputs.is_some();
             Call {
                 name: &operator.name,

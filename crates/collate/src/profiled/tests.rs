@@ -11,7 +11,12 @@ fn floats(shapes: &[&[u64]]) -> Vec<Value> {
 fn described(name: &str, operators: &[(&str, Vec<Value>)], does_more: bool) -> Described {
     let operators: Vec<Operator> = operators
         .iter()
-        .map(|(name, inputs)| Operator { name: (*name).to_owned(), inputs: inputs.clone(), does_more })
+        .map(|(name, inputs)| Operator {
+            name: (*name).to_owned(),
+            inputs: inputs.clone(),
+            outputs: Vec::new(),
+            does_more,
+        })
         .collect();
     describe(&Launched {
         name,

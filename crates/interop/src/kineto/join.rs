@@ -98,17 +98,19 @@ impl KinetoTrace {
         operator.start_ns.saturating_add_unsigned(operator.duration_ns)
     }
 
-    /// The steps that the profiler marked (`ProfilerStep#N`, on the host).
+    /// The steps that the profiler marked (`ProfilerStep#N`, on the host). Until 2022 they were operators.
     #[must_use]
     pub fn steps(&self) -> Vec<Step> {
-        let step = |range: &Annotation| {
-            let number = range.name.strip_prefix("ProfilerStep#")?.parse().ok()?;
-            (!range.on_device).then_some(Step {
-                number,
-                start_ns: range.start_ns,
-                duration_ns: range.duration_ns,
-            })
+        let step = |name: &str, start_ns: i64, duration_ns: u64| {
+            let number = name.strip_prefix("ProfilerStep#")?.parse().ok()?;
+            Some(Step { number, start_ns, duration_ns })
         };
-        self.annotations.iter().filter_map(step).collect()
+        let of_range = |range: &Annotation| step(&range.name, range.start_ns, range.duration_ns);
+        let ranges = self.annotations.iter().filter(|range| !range.on_device).filter_map(of_range);
+        let steps: Vec<Step> = ranges.collect();
+        if !steps.is_empty() {
+            return steps;
+        }
+        self.operators.iter().filter_map(|o| step(&o.name, o.start_ns, o.duration_ns)).collect()
     }
 }

@@ -39,9 +39,10 @@ use trompe_hardware::ClusterSheet;
 use trompe_measure::sources::Sources;
 use trompe_trace::job::JobTrace;
 
+use crate::calibration::Calibration;
 use crate::{Choices, Prediction, SessionError, predict_with};
 
-pub use oracle::Oracle;
+pub use oracle::{Oracle, Placed};
 pub use process::Process;
 
 /// What a user chose.
@@ -58,6 +59,8 @@ pub struct EstimatorChoice {
     /// Share of the highest clock that the GPU sustains under the load of a whole job, in thousandths; what its sheet
     /// states when absent, else all of it.
     pub clock: Option<Clock>,
+    /// The folder of what the user measured (`trompe calibrate`).
+    pub calibration: Option<PathBuf>,
 }
 
 /// A share in thousandths: choices can be compared.
@@ -89,6 +92,8 @@ pub struct KernelPricing<'a> {
     pub estimator: &'a dyn KernelEstimator,
     /// Measured times, before any prediction.
     pub oracle: Option<&'a Oracle>,
+    /// What the user measured, before any prediction.
+    pub calibration: Option<&'a Calibration>,
     /// Share of the highest clock that the device sustains: predictions that arithmetic bounds take so much longer.
     pub clock: f64,
 }
@@ -97,7 +102,7 @@ impl<'a> KernelPricing<'a> {
     /// Predictions at the highest clock.
     #[must_use]
     pub fn of(estimator: &'a dyn KernelEstimator) -> Self {
-        Self { estimator, oracle: None, clock: 1.0 }
+        Self { estimator, oracle: None, calibration: None, clock: 1.0 }
     }
 }
 
@@ -156,6 +161,7 @@ pub fn estimator(choice: &EstimatorChoice) -> Result<Cached<Stack>, SessionError
 pub(crate) struct Pricer {
     estimator: Cached<Stack>,
     oracle: Option<Oracle>,
+    calibration: Option<Calibration>,
     clock: Option<Clock>,
 }
 
@@ -163,7 +169,8 @@ impl Pricer {
     /// Reads and starts what `choice` names.
     pub(crate) fn of(choice: &EstimatorChoice) -> Result<Self, SessionError> {
         let oracle = if choice.oracle.is_empty() { None } else { Some(Oracle::read(&choice.oracle)?) };
-        Ok(Self { estimator: estimator(choice)?, oracle, clock: choice.clock })
+        let calibration = choice.calibration.as_deref().map(Calibration::read).transpose()?;
+        Ok(Self { estimator: estimator(choice)?, oracle, calibration, clock: choice.clock })
     }
 
     /// What predicts.
@@ -177,6 +184,7 @@ impl Pricer {
         KernelPricing {
             estimator: &self.estimator,
             oracle: self.oracle.as_ref(),
+            calibration: self.calibration.as_ref(),
             clock: self.clock.map_or(stated, Clock::share),
         }
     }
@@ -198,6 +206,7 @@ pub fn predict(
 /// The files that decide what estimators answer: the description, models, tables, and programs that lie beside it.
 pub(crate) fn files(choice: &EstimatorChoice) -> Result<Vec<PathBuf>, SessionError> {
     let mut files: Vec<PathBuf> = choice.models.iter().chain(&choice.oracle).cloned().collect();
+    files.extend(choice.calibration.iter().flat_map(|folder| Calibration::files(folder)));
     if let Some(path) = &choice.config {
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
         let config = read(path)?;
@@ -228,6 +237,11 @@ pub(crate) fn stack(choice: &EstimatorChoice) -> Result<Stack, SessionError> {
     }
     models.extend(choice.models.iter().cloned());
     let mut stack = if physics { Stack::physics() } else { Stack::builtin() };
+    if let Some(folder) = &choice.calibration
+        && let Some(bundle) = Calibration::read(folder)?.bundle()?
+    {
+        stack = stack.with_bundle(bundle);
+    }
     for path in models {
         stack = stack.with_bundle(bundle(&path)?);
     }

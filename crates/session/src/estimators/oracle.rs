@@ -2,35 +2,40 @@
 //!
 //! With it, what is left of the error is the simulation's own (host, streams, collectives), not the kernels'.
 //!
-//! A kernel is found by its name without template arguments, its grid and its block; a matrix product of a library, whose
-//! kernel the emulator never sees, by the shapes of the operator that launched it; a copy or fill by its direction and
-//! size. Several measurements of one kernel give their median, and their 10 and 90 % quantiles as interval. What the
-//! trace does not hold keeps its prediction; the report says for how much of the kernel time that is so.
+//! An operation is looked for in this order: by what it computes, where shapes were recorded (products, convolutions,
+//! attention, norms, passes over memory, copies); by name, grid and block; by its place among those of its kind within a
+//! step (the third convolution forward is the third one there), where step and trace hold equally many of them. Several
+//! measurements give their median, and their 10 and 90 % quantiles as interval. What is found in none of these ways keeps
+//! its prediction; the report says for how much of the kernel time that is so.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use trompe_base::Duration;
+use trompe_estimate::table::canonical;
 use trompe_estimate::{Basis, Estimate};
-use trompe_interop::kineto::{self, DeviceEventKind, KinetoTrace, Operator, Shape};
-use trompe_trace::descriptor::{Descriptor, Place};
-use trompe_trace::job::Operation;
+use trompe_interop::kineto;
+use trompe_trace::descriptor::{Descriptor, Direction};
+use trompe_trace::job::{Action, JobTrace, Operation, RankTemplate};
 
 use crate::SessionError;
+use crate::calibration::{Observed, base, observe};
 
-/// Times by what identifies a kernel.
+/// Times by what identifies a kernel, in seconds.
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {
-    kernels: BTreeMap<Kernel, Vec<u64>>,
-    products: BTreeMap<Product, Vec<u64>>,
-    moves: BTreeMap<(&'static str, u64), Vec<u64>>,
+    operations: BTreeMap<String, Vec<f64>>,
+    /// By name, with and without what it works on.
+    kernels: BTreeMap<Kernel, Vec<f64>>,
+    /// In order of launch, by kind; one list per trace.
+    order: Vec<BTreeMap<String, Vec<f64>>>,
 }
 
 /// Name, grid and block.
 type Kernel = (String, [u32; 3], [u32; 3]);
 
-/// Smaller and larger side of the result, contraction, batch.
-type Product = [u64; 4];
+/// For each template and operation the time that its place in a step gives, in seconds.
+pub type Placed = Vec<BTreeMap<u32, Vec<f64>>>;
 
 impl Oracle {
     /// Reads traces, one per rank or several of one.
@@ -43,145 +48,111 @@ impl Oracle {
             let path = path.as_ref();
             let bad = |reason: String| SessionError::BadOracle { path: path.to_owned(), reason };
             let trace = kineto::read(path).map_err(|error| bad(error.to_string()))?;
-            let before = oracle.count();
-            oracle.add(&trace);
-            if oracle.count() == before {
+            let (observed, _) = observe(&trace);
+            if observed.is_empty() {
                 return Err(bad("it holds no kernel; was `ProfilerActivity.CUDA` on?".to_owned()));
             }
+            oracle.add(&observed);
         }
-        oracle.sort();
+        let lists = oracle.operations.values_mut().chain(oracle.kernels.values_mut());
+        lists.for_each(|list| list.sort_by(f64::total_cmp));
         Ok(oracle)
     }
 
-    fn count(&self) -> usize {
-        let lists = self.kernels.values().chain(self.products.values()).chain(self.moves.values());
-        lists.map(Vec::len).sum()
-    }
-
-    fn sort(&mut self) {
-        let lists =
-            self.kernels.values_mut().chain(self.products.values_mut()).chain(self.moves.values_mut());
-        lists.for_each(|list| list.sort_unstable());
-    }
-
-    fn add(&mut self, trace: &KinetoTrace) {
-        let launches = trace.launches();
-        // A library may run several kernels for one product: they belong together.
-        let mut by_operator = BTreeMap::<usize, u64>::new();
-        for (event, launch) in trace.device_events.iter().zip(&launches) {
-            match event.kind {
-                DeviceEventKind::Kernel if event.collective.is_none() => {
-                    if let (Some(grid), Some(block)) = (event.grid, event.block) {
-                        let key = (base_name(&event.name).to_owned(), grid, block);
-                        self.kernels.entry(key).or_default().push(event.duration_ns);
-                    }
-                    if let Some(operator) = launch.operator {
-                        *by_operator.entry(operator).or_default() += event.duration_ns;
-                    }
+    fn add(&mut self, observed: &[Observed]) {
+        let steps = observed.iter().any(|one| one.step.is_some());
+        let mut order = BTreeMap::<String, Vec<f64>>::new();
+        for one in observed {
+            if one.exact {
+                self.operations.entry(text(&one.descriptor)).or_default().push(one.seconds);
+            }
+            if let Some((grid, block)) = one.launch {
+                for name in [one.kernel.as_str(), base(&one.kernel)] {
+                    self.kernels.entry((name.to_owned(), grid, block)).or_default().push(one.seconds);
                 }
-                DeviceEventKind::Copy | DeviceEventKind::Fill => {
-                    if let (Some(way), Some(bytes)) = (way(&event.name), event.bytes) {
-                        self.moves.entry((way, bytes)).or_default().push(event.duration_ns);
-                    }
-                }
-                _ => {}
+            }
+            if !steps || one.step.is_some() {
+                order.entry(one.class.clone()).or_default().push(one.seconds);
             }
         }
-        for (operator, nanoseconds) in by_operator {
-            if let Some(product) = product(&trace.operators[operator]) {
-                self.products.entry(product).or_default().push(nanoseconds);
-            }
-        }
+        self.order.push(order);
     }
 
-    /// The measured time of `operation`; `None` when the trace does not hold it.
+    /// The times that the places in a step of `job` give.
     #[must_use]
-    pub fn estimate(&self, operation: &Operation) -> Option<Estimate> {
-        let times = match (&operation.descriptor, operation.launch) {
-            (Descriptor::Copy(copy), _) => {
-                let way = match (copy.from, copy.to) {
-                    (Place::Device, Place::Device) => "DtoD",
-                    (Place::Device, Place::Peer) | (Place::Peer, Place::Device) => "PtoP",
-                    (Place::Device | Place::Peer, _) => "DtoH",
-                    _ => "HtoD",
-                };
-                self.moves.get(&(way, copy.bytes.0))?
+    pub fn place(&self, job: &JobTrace) -> Placed {
+        job.templates.iter().map(|template| self.place_in(template)).collect()
+    }
+
+    fn place_in(&self, template: &RankTemplate) -> BTreeMap<u32, Vec<f64>> {
+        let mut placed = BTreeMap::<u32, Vec<f64>>::new();
+        let [.., begin, end] = template.steps.boundaries[..] else { return placed };
+        let mut kinds = BTreeMap::<String, Vec<u32>>::new();
+        for event in template.events.get(begin..end).unwrap_or_default() {
+            if let Action::Enqueue { operation, .. } = event.action {
+                kinds.entry(kind(&template.operations[operation as usize])).or_default().push(operation);
             }
-            (Descriptor::Set(set), _) => self.moves.get(&("Memset", set.bytes.0))?,
-            (_, Some(launch)) => {
-                let name = base_name(&operation.short_name).to_owned();
-                self.kernels.get(&(name, launch.grid, launch.block))?
+        }
+        for (kind, operations) in kinds {
+            for times in self.order.iter().filter_map(|order| order.get(&kind)) {
+                if times.len().is_multiple_of(operations.len()) {
+                    for (at, seconds) in times.iter().enumerate() {
+                        placed.entry(operations[at % operations.len()]).or_default().push(*seconds);
+                    }
+                }
             }
-            (Descriptor::Gemm(g), None) => self.products.get(&[g.m.min(g.n), g.m.max(g.n), g.k, g.batch])?,
-            _ => return None,
+        }
+        placed.values_mut().for_each(|list| list.sort_by(f64::total_cmp));
+        placed
+    }
+
+    /// The measured time of `operation`, which is number `row` of template `template`; `None` when the trace does not hold
+    /// it.
+    #[must_use]
+    pub fn estimate(&self, operation: &Operation, placed: Option<&Vec<f64>>) -> Option<Estimate> {
+        let by_name = || {
+            let launch = operation.launch?;
+            let find = |name: &str| self.kernels.get(&(name.to_owned(), launch.grid, launch.block));
+            find(&operation.short_name).or_else(|| find(base(&operation.short_name)))
         };
-        let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize].max(1) as f64;
+        let times = self.operations.get(&text(&operation.descriptor)).or_else(by_name).or(placed)?;
+        let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
         let median = at(0.5);
         let spread = [at(0.1) / median, at(0.9) / median];
-        let estimate = Estimate::new(median * 1e-9, spread, "measured.oracle", Basis::Measured).at(Some(0.0));
+        let estimate = Estimate::new(median, spread, "measured.oracle", Basis::Measured).at(Some(0.0));
         (estimate.time > Duration::ZERO).then_some(estimate)
     }
 }
 
-/// A kernel's name without return type, namespaces, template arguments and parameters.
-fn base_name(name: &str) -> &str {
-    let name = name.strip_prefix("void ").unwrap_or(name);
-    let end = name.find(['<', '(', ' ']).unwrap_or(name.len());
-    let plain = &name[..end];
-    plain.rsplit("::").next().unwrap_or(plain)
+/// An operation as a key, without what does not decide its time.
+fn text(operation: &Descriptor) -> String {
+    serde_json::to_string(&canonical(operation)).expect("plain data has a JSON form")
 }
 
-/// The direction of a copy by the name that the profiler gives it.
-fn way(name: &str) -> Option<&'static str> {
-    ["DtoD", "HtoD", "DtoH", "PtoP", "Memset"].into_iter().find(|way| name.contains(way))
-}
-
-/// The product that an operator computes, by the shapes of its arguments.
-fn product(operator: &Operator) -> Option<Product> {
-    let first = match operator.name.as_ref() {
-        "aten::mm" | "aten::bmm" | "aten::linear" | "aten::matmul" => 0,
-        "aten::addmm" | "aten::baddbmm" => 1,
-        _ => return None,
-    };
-    let shape = |at: usize| match operator.shapes.get(at) {
-        Some(Shape::Tensor(sizes)) => sizes
-            .iter()
-            .map(|size| u64::try_from(*size).ok().filter(|size| *size > 0))
-            .collect::<Option<Vec<u64>>>(),
-        _ => None,
-    };
-    let (a, b) = (shape(first)?, shape(first + 1)?);
-    let (m, k, n, batch) = match (a.as_slice(), b.as_slice()) {
-        (&[m, k], &[n, inner]) if operator.name.as_ref() == "aten::linear" && inner == k => (m, k, n, 1),
-        (&[m, k], &[inner, n]) if inner == k => (m, k, n, 1),
-        (&[batch, m, k], &[_, inner, n]) if inner == k => (m, k, n, batch),
-        _ => return None,
-    };
-    Some([m.min(n), m.max(n), k, batch])
+/// What tells an operation from others in the order of a step, as traces of the profiler are told apart.
+fn kind(operation: &Operation) -> String {
+    match (&operation.descriptor, operation.launch) {
+        (Descriptor::Convolution(c), None) => {
+            let direction = match c.direction {
+                Direction::Forward => "forward",
+                Direction::Backward => "backward",
+                Direction::WeightGradient => "weight_gradient",
+            };
+            format!("convolution {direction}")
+        }
+        (Descriptor::Copy(_) | Descriptor::Set(_), _) | (_, None) => operation.descriptor.family().to_owned(),
+        _ => base(&operation.short_name).to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use trompe_base::Bytes;
-    use trompe_trace::descriptor::{Copy, Direction, Other, Work};
-    use trompe_trace::job::Launch;
+    use trompe_base::{StreamId, ThreadIndex};
+    use trompe_trace::descriptor::{Copy, Other, Place, Work};
+    use trompe_trace::job::{CallClass, HostEvent, Launch, Steps};
 
     use super::*;
-
-    #[test]
-    fn names_are_compared_without_their_decoration() {
-        for (name, expect) in [
-            (
-                "void at::native::vectorized_elementwise_kernel<4, at::native::F, 3>(int, F)",
-                "vectorized_elementwise_kernel",
-            ),
-            ("vectorized_elementwise_kernel<4, fill>", "vectorized_elementwise_kernel"),
-            ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
-            ("softmax_warp_forward FloatA", "softmax_warp_forward"),
-        ] {
-            assert_eq!(base_name(name), expect);
-        }
-    }
 
     #[test]
     fn kernels_copies_and_what_is_missing() {
@@ -206,13 +177,31 @@ mod tests {
             launch: Some(Launch { grid: [grid, 1, 1], block: [32, 1, 1], shared: 0, registers: 0 }),
         };
         let other = Descriptor::Other(Other { work: Work::default(), blocks: 2, threads: 32 });
-        let found = oracle.estimate(&operation(other.clone(), 2)).unwrap();
+        let found = oracle.estimate(&operation(other.clone(), 2), None).unwrap();
         assert_eq!((found.time, found.basis), (Duration::from_micros(12), Basis::Measured));
-        assert!(oracle.estimate(&operation(other, 3)).is_none());
+        assert!(oracle.estimate(&operation(other.clone(), 3), None).is_none());
         let copy =
             |bytes| Descriptor::Copy(Copy { from: Place::Pinned, to: Place::Device, bytes: Bytes(bytes) });
-        assert_eq!(oracle.estimate(&operation(copy(64), 0)).unwrap().time, Duration::from_micros(3));
-        assert!(oracle.estimate(&operation(copy(65), 0)).is_none());
+        assert_eq!(oracle.estimate(&operation(copy(64), 0), None).unwrap().time, Duration::from_micros(3));
+        assert!(oracle.estimate(&operation(copy(65), 0), None).is_none());
+        // Of three kernels of that name in a step, the second is the second one there, whatever its grid.
+        let event = |operation: u32| HostEvent {
+            thread: ThreadIndex(0),
+            gap: Duration::ZERO,
+            call: CallClass::Launch,
+            site: 0,
+            action: Action::Enqueue { stream: StreamId(0), operation, blocking: false },
+        };
+        let template = RankTemplate {
+            operations: (5..8).map(|grid| operation(other.clone(), grid)).collect(),
+            events: (0..3).map(event).collect(),
+            steps: Steps { boundaries: vec![0, 3], ..Steps::default() },
+            ..RankTemplate::default()
+        };
+        let job = JobTrace { templates: vec![template], ..JobTrace::default() };
+        let placed = oracle.place(&job);
+        let found = oracle.estimate(&job.templates[0].operations[1], placed[0].get(&1)).unwrap();
+        assert_eq!(found.time, Duration::from_micros(14));
         std::fs::write(&path, "{\"traceEvents\": []}").unwrap();
         assert!(matches!(Oracle::read(&[&path]), Err(SessionError::BadOracle { .. })));
     }

@@ -3,7 +3,10 @@
 use trompe_results::{Method, Note, Report, Severity, StepRule};
 use trompe_trace::job::{self, JobTrace};
 
+use trompe_hardware::ClusterSheet;
+
 use super::Choices;
+use crate::calibration::Calibration;
 use crate::host_model::{Host, HostChoice};
 use crate::run_facts::RunFacts;
 
@@ -24,11 +27,63 @@ pub(super) fn write(
     notes.extend(host(report, choices));
     notes.extend(named_host(modelled));
     notes.extend(npu(report, job));
+    notes.extend(shims(job));
     // The sort is stable: within a severity the order above stays.
     notes.sort_by_key(|note| note.severity);
     notes.dedup();
     report.notes = notes;
 }
+
+/// What the user's own measurements decided.
+pub(super) fn calibration(
+    report: &mut Report,
+    run: &RunFacts,
+    cluster: &ClusterSheet,
+    calibration: Option<&Calibration>,
+) {
+    let Some(calibration) = calibration else { return };
+    let seconds = |kernel: &trompe_results::Kernel| kernel.seconds;
+    let all: f64 = report.kernels.iter().map(seconds).sum();
+    let from = |kernel: &&trompe_results::Kernel| {
+        kernel.note.as_deref().is_some_and(|note| note.starts_with(MEASURED))
+    };
+    let own: f64 = report.kernels.iter().filter(from).map(seconds).sum();
+    let mut sources: Vec<&str> =
+        report.kernels.iter().filter(from).filter_map(|k| k.note.as_deref()).collect();
+    sources = sources.iter().flat_map(|note| note[MEASURED.len()..].split(", ")).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    let mut texts = Vec::new();
+    if own > 0.0 && all > 0.0 {
+        let share = own / all * 100.0;
+        texts.push(format!("{share:.1} % of the kernel time was measured, from {}", sources.join(", ")));
+    } else if !calibration.rows().is_empty() {
+        texts.push(format!(
+            "none of its {} measured kernels occurs in this job on this GPU",
+            calibration.rows().len()
+        ));
+    }
+    if let Some(host) =
+        calibration.host(run.processor.as_deref(), cluster).filter(|host| report.host.scale == host.factor)
+    {
+        texts.push(format!(
+            "host times are taken {:.2} times, found from a step of {:.4} s of `{}` ({})",
+            host.factor, host.measured_seconds, host.job, host.date
+        ));
+    }
+    if calibration.network(cluster).is_some() {
+        texts.push("collectives are priced with constants fitted to your own logs".to_owned());
+    }
+    if !texts.is_empty() {
+        let text = format!("Your calibration was used: {}.", texts.join("; "));
+        let action = Some("`--calibration off` predicts without it".to_owned());
+        report.notes.push(note(Severity::Info, "calibration", text, action));
+        report.notes.sort_by_key(|note| note.severity);
+    }
+}
+
+/// How the notes of measured kernels begin.
+const MEASURED: &str = "measured, from ";
 
 fn note(severity: Severity, code: &str, text: String, action: Option<String>) -> Note {
     Note { severity, code: code.to_owned(), text, action }
@@ -114,13 +169,12 @@ fn predicted_still(report: &Report) -> Option<Note> {
         severity,
         "oracle",
         format!(
-            "{:.1} % of the kernel time is not in the measured trace and kept its prediction: kernels are found by name, \
-             grid and block, matrix products by the shapes of their operator, copies by direction and size.",
+            "{:.1} % of the kernel time is not in the measured trace and kept its prediction: operations are found by their \
+             shapes, by name, grid and block, or by their place among those of their kind in a step.",
             share * 100.0
         ),
         (share > 0.1).then(|| {
-            "take the trace of this very job (same batch, GPU and PyTorch) with `record_shapes=True`; convolutions and \
-             other library kernels besides matrix products cannot be found in one"
+            "take the trace of this very job (same batch, GPU and PyTorch) with `record_shapes=True`"
                 .to_owned()
         }),
     ))
@@ -158,6 +212,24 @@ fn npu(report: &Report, job: &JobTrace) -> Vec<Note> {
         notes.push(note(Severity::Warning, "hccs", text.to_owned(), None));
     }
     notes
+}
+
+/// Modules that are not installed here and for which light ones stood in.
+fn shims(job: &JobTrace) -> Option<Note> {
+    let names = job.facts.keys().filter_map(|key| key.strip_prefix("shim."));
+    let mut names: Vec<&str> =
+        names.map(|name| if name == "amp_C" { "apex (amp_C)" } else { name }).collect();
+    names.dedup();
+    if names.is_empty() {
+        return None;
+    }
+    let text = format!(
+        "Not installed here: {}. A light module stood in, with the same allocations and PyTorch's own kernels for the same \
+         work; where the real one fuses more, or computes in fp8, it is faster.",
+        names.join(", ")
+    );
+    let action = "install it, or set TROMPE_SHIMS=off to see what the job does without".to_owned();
+    Some(note(Severity::Warning, "shims", text, Some(action)))
 }
 
 /// How a named host's factor was found.

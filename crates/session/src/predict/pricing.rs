@@ -29,9 +29,14 @@ pub(super) fn price(job: &JobTrace, device: &DeviceSheet, pricing: &KernelPricin
     let all: Vec<&Descriptor> =
         job.templates.iter().flat_map(|t| t.operations.iter().map(|o| &o.descriptor)).collect();
     pricing.estimator.prepare(&all, device);
-    let one = |operation: &Operation| {
+    let placed = pricing.oracle.map(|oracle| oracle.place(job));
+    let one = |template: usize, row: usize, operation: &Operation| {
         let descriptor = &operation.descriptor;
-        if let Some(measured) = pricing.oracle.and_then(|oracle| oracle.estimate(operation)) {
+        let place = placed.as_ref().and_then(|placed| placed[template].get(&(row as u32)));
+        if let Some(measured) = pricing.oracle.and_then(|oracle| oracle.estimate(operation, place)) {
+            return priced(descriptor, device, &measured);
+        }
+        if let Some(measured) = pricing.calibration.and_then(|own| own.estimate(operation, device)) {
             return priced(descriptor, device, &measured);
         }
         let row = priced(descriptor, device, &pricing.estimator.estimate(descriptor, device));
@@ -45,8 +50,11 @@ pub(super) fn price(job: &JobTrace, device: &DeviceSheet, pricing: &KernelPricin
         let note = format!("slowed to the sustained clock, {:.0} % of the highest", pricing.clock * 100.0);
         Priced { price, note: row.note.clone().or(Some(note)), ..row }
     };
-    let templates = job.templates.iter();
-    templates.map(|template| template.operations.iter().map(one).collect()).collect()
+    let templates = job.templates.iter().enumerate();
+    let rows = |(number, template): (usize, &trompe_trace::job::RankTemplate)| {
+        template.operations.iter().enumerate().map(|(row, operation)| one(number, row, operation)).collect()
+    };
+    templates.map(rows).collect()
 }
 
 /// The same for the replay, which only wants times.

@@ -90,6 +90,9 @@ pub(super) struct StudyArguments {
     /// Share of the highest clock that the GPU sustains, as for `trompe run`.
     #[arg(long, value_name = "SHARE", help_heading = "Kernel times")]
     pub(super) clock: Option<Clock>,
+    /// What `trompe calibrate` learned, as for `trompe run`.
+    #[arg(long, value_name = "DIR", default_value = "own", hide_default_value = true)]
+    pub(super) calibration: trompe_session::calibration::CalibrationChoice,
     #[command(flatten)]
     pub(super) existing: ExistingArguments,
 }

@@ -1,0 +1,5 @@
+"""What is common to TransformerEngine's front ends."""
+
+from . import recipe
+
+__all__ = ["recipe"]
