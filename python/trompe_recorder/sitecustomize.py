@@ -35,5 +35,13 @@ def _run_shadowed_sitecustomize():
     spec.loader.exec_module(module)
 
 
-_install()
-_run_shadowed_sitecustomize()
+def _first_time():
+    """Whether this is not run again by a `sitecustomize` that hides us in turn."""
+    import sys
+
+    return "trompe_recorder" not in sys.modules
+
+
+if _first_time():
+    _install()
+    _run_shadowed_sitecustomize()

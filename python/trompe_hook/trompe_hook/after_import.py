@@ -105,4 +105,4 @@ def _tell_of_shim(name):
 
     target = library.find()
     if target is not None:
-        target.meta(f"shim.{name}", "1")
+        target.meta(f"stand-in.{name}", "1")

@@ -216,7 +216,7 @@ fn npu(report: &Report, job: &JobTrace) -> Vec<Note> {
 
 /// Modules that are not installed here and for which light ones stood in.
 fn shims(job: &JobTrace) -> Option<Note> {
-    let names = job.facts.keys().filter_map(|key| key.strip_prefix("shim."));
+    let names = job.facts.keys().filter_map(|key| key.strip_prefix("stand-in."));
     let mut names: Vec<&str> =
         names.map(|name| if name == "amp_C" { "apex (amp_C)" } else { name }).collect();
     names.dedup();
