@@ -112,8 +112,13 @@ fn collectives(arguments: &CalibrateArguments, out: &Path) -> anyhow::Result<()>
     let cluster = arguments.cluster.clone().unwrap_or_default();
     let file = calibration::network_file_of(out, &cluster)?;
     std::fs::create_dir_all(out)?;
-    let request =
-        fit::Request { logs: arguments.nccl_tests.clone(), cluster, hints: fit::Hints::default(), out: file };
+    let request = fit::Request {
+        logs: arguments.nccl_tests.clone(),
+        cluster,
+        hints: fit::Hints::default(),
+        network: None,
+        out: file,
+    };
     let fitted = fit::fit(&request)?;
     commands::print(&format!(
         "{}\n{}\n",
