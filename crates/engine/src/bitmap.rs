@@ -1,95 +1,88 @@
 //! A set of small integers with a fast "least member".
 //!
-//! Three levels of 64-way words: a member's bit, a summary bit per word, a summary bit per summary word. A cursor
-//! remembers the lowest word that may hold the least member, which is right nearly always when members are taken in
-//! ascending order; otherwise the summaries lead to it.
+//! Words of 64 members and one summary word above them. Up to 4,096 members each bit of the summary stands for one word;
+//! beyond, for as many as it takes, which are looked through one by one: 4 for 16,384 members, 64 for a quarter of a million.
 
 /// A set over `0..len`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bitmap {
-    low: Vec<u64>,
-    middle: Vec<u64>,
-    top: Vec<u64>,
-    /// No word below this one has members.
-    cursor: usize,
+    words: Vec<u64>,
+    /// Bit `i`: one of the words `i << coarse..` has members.
+    summary: u64,
+    /// Binary logarithm of the words that a summary bit stands for.
+    coarse: u32,
 }
 
 impl Bitmap {
     /// An empty set that can hold `0..len`.
     pub(crate) fn new(len: usize) -> Self {
-        let low = len.div_ceil(64).max(1);
-        let middle = low.div_ceil(64);
-        let top = middle.div_ceil(64);
-        Self { low: vec![0; low], middle: vec![0; middle], top: vec![0; top], cursor: 0 }
+        let words = len.div_ceil(64).max(1);
+        let coarse = words.div_ceil(64).next_power_of_two().ilog2();
+        Self { words: vec![0; words.next_multiple_of(1 << coarse)], summary: 0, coarse }
     }
 
     /// Adds `index`; returns whether it is new.
     #[inline]
     pub(crate) fn insert(&mut self, index: u32) -> bool {
-        let index = index as usize;
-        let word_index = index >> 6;
-        let word = &mut self.low[word_index];
-        let bit = 1 << (index & 63);
-        let before = *word;
-        *word |= bit;
-        self.cursor = self.cursor.min(word_index);
-        if before == 0 {
-            self.middle[word_index >> 6] |= 1 << (word_index & 63);
-            self.top[word_index >> 12] |= 1 << ((word_index >> 6) & 63);
-        }
+        let at = index as usize >> 6;
+        let word = &mut self.words[at];
+        let (before, bit) = (*word, 1 << (index & 63));
+        *word = before | bit;
+        self.summary |= 1 << (at >> self.coarse & 63);
         before & bit == 0
+    }
+
+    /// Adds the members `64 * word..` whose bits are set; at least one is.
+    #[inline]
+    pub(crate) fn insert_word(&mut self, at: usize, bits: u64) {
+        self.words[at] |= bits;
+        self.summary |= 1 << (at >> self.coarse & 63);
     }
 
     /// Takes `index` out.
     #[inline]
     pub(crate) fn remove(&mut self, index: u32) {
-        let index = index as usize;
-        let word_index = index >> 6;
-        let word = &mut self.low[word_index];
+        let at = index as usize >> 6;
+        let word = &mut self.words[at];
         *word &= !(1 << (index & 63));
-        if *word == 0 {
-            self.word_emptied(word_index);
+        if *word == 0 && (self.coarse == 0 || self.is_part_empty(at >> self.coarse)) {
+            self.summary &= !(1 << (at >> self.coarse & 63));
         }
     }
 
-    fn word_emptied(&mut self, word_index: usize) {
-        let word = &mut self.middle[word_index >> 6];
-        *word &= !(1 << (word_index & 63));
-        if *word == 0 {
-            self.top[word_index >> 12] &= !(1 << ((word_index >> 6) & 63));
-        }
+    #[cold]
+    fn is_part_empty(&self, part: usize) -> bool {
+        self.words[part << self.coarse..(part + 1) << self.coarse].iter().all(|&word| word == 0)
     }
 
     /// Whether `index` is a member.
     #[inline]
     pub(crate) fn contains(&self, index: u32) -> bool {
-        self.low[index as usize >> 6] >> (index & 63) & 1 == 1
+        self.words[index as usize >> 6] >> (index & 63) & 1 == 1
     }
 
     /// The least member.
     #[inline]
-    pub(crate) fn first(&mut self) -> Option<u32> {
-        let word = self.low[self.cursor];
-        if word != 0 {
-            return Some((self.cursor as u32) << 6 | word.trailing_zeros());
+    pub(crate) fn first(&self) -> Option<u32> {
+        if self.summary == 0 {
+            return None;
         }
-        self.search().map(|word| {
-            self.cursor = word;
-            (word as u32) << 6 | self.low[word].trailing_zeros()
-        })
+        let part = self.summary.trailing_zeros() as usize;
+        let at = if self.coarse == 0 { part } else { self.first_word(part) };
+        Some((at as u32) << 6 | self.words[at].trailing_zeros())
+    }
+
+    /// The first word of a part that has members.
+    fn first_word(&self, part: usize) -> usize {
+        let first = part << self.coarse;
+        let ahead = self.words[first..first + (1 << self.coarse)].iter().position(|&word| word != 0);
+        first + ahead.expect("a bit of the summary has a member")
     }
 
     /// Whether there is no member.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.low[self.cursor] == 0 && self.search().is_none()
-    }
-
-    /// The lowest word with members.
-    fn search(&self) -> Option<usize> {
-        let (i, top) = self.top.iter().enumerate().find(|&(_, &word)| word != 0)?;
-        let middle = i << 6 | top.trailing_zeros() as usize;
-        Some(middle << 6 | self.middle[middle].trailing_zeros() as usize)
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.summary == 0
     }
 }
 

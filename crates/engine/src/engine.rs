@@ -183,6 +183,19 @@ impl<W> Engine<W> {
         if !std::mem::replace(&mut self.started, true) {
             self.scheduler.schedule_start_up();
         }
+        if self.observer.is_some() {
+            self.run_loop::<true>(world, end, exact)
+        } else {
+            self.run_loop::<false>(world, end, exact)
+        }
+    }
+
+    fn run_loop<const OBSERVED: bool>(
+        &mut self,
+        world: &mut W,
+        end: u64,
+        exact: bool,
+    ) -> Result<Ended, RunError> {
         loop {
             if !self.scheduler.in_tick() {
                 self.between_ticks()?;
@@ -198,11 +211,7 @@ impl<W> Engine<W> {
                     return Ok(Ended::TimeIsUp);
                 }
             }
-            let finished = if self.observer.is_some() {
-                self.finish_tick::<true>(world)
-            } else {
-                self.finish_tick::<false>(world)
-            };
+            let finished = self.finish_tick::<OBSERVED>(world);
             self.scheduler.handlers_returned();
             finished?;
             if self.scheduler.stop != Stop::No {

@@ -5,12 +5,14 @@
 //!
 //! Inside, events of the running tick stand in *buckets*, which fire in ascending order, each first in, first out.
 //! With [`Ties::Keyed`] a bucket is one event, with [`Ties::Fifo`] it is a group; the loop does not know the
-//! difference. The next tick has buckets of its own, and events of later ticks stand in the wheel.
+//! difference. Later ticks stand in the wheel, as nodes.
 //!
-//! In its tick, an event without a value and with a bucket of its own needs no node: its bucket is marked.
+//! An event without a value and with a bucket of its own needs no node, in the running tick and in those of a ring of near
+//! ticks: its bucket is marked.
 
 mod crowd;
 mod due;
+mod near;
 mod nodes;
 mod payload;
 mod plain;
@@ -26,6 +28,7 @@ use crate::slab::{NIL, Slab};
 use crate::wheel::Wheel;
 use crowd::Crowd;
 use due::Due;
+use near::Near;
 
 /// How events of one tick and one group are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -41,8 +44,9 @@ pub enum Ties {
 /// "Has never fired."
 const NEVER: u64 = u64::MAX;
 
-/// What the loop must know of an event.
+/// What the loop must know of an event: one line of the cache.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct EventState {
     pub(crate) bucket: u32,
     pub(crate) group: u32,
@@ -56,8 +60,12 @@ pub(crate) struct EventState {
     cycle: u64,
     kind: Kind,
     continuing: bool,
+    /// The tick of the latest mark in the ring of near ticks.
+    last_near: u64,
     /// Its bucket can be marked.
     marks: bool,
+    /// Nothing but the tick decides whether it can be marked.
+    quick: bool,
     /// Its pending nodes are in the table of crowded events.
     crowded: bool,
 }
@@ -75,7 +83,9 @@ impl EventState {
             cycle,
             kind,
             continuing,
+            last_near: 0,
             marks: alone && kind != Kind::Payload,
+            quick: alone && kind == Kind::Plain,
             crowded: false,
         }
     }
@@ -146,13 +156,11 @@ pub struct Scheduler {
     due: Box<Due>,
     /// The only node of the running tick so far, which does without buckets, or [`NIL`].
     single: u32,
-    /// The tick `soon`, if it is open; otherwise empty.
-    next: Box<Due>,
     /// The tick after the running one; between ticks, the one that runs next.
     soon: u64,
-    /// Whether what is pending for the tick `soon` stands in `next`, not in the wheel.
-    open: bool,
-    /// All later ticks.
+    /// What needs no node, of the ticks from `soon` on.
+    near: Near,
+    /// All other schedulings of ticks from `soon` on.
     wheel: Wheel,
     pools: Vec<Option<Box<dyn AnyPool>>>,
     /// By out-port.
@@ -186,9 +194,8 @@ impl Scheduler {
             crowd: Crowd::default(),
             due: Box::new(Due::new(parts.buckets)),
             single: NIL,
-            next: Box::new(Due::new(parts.buckets)),
             soon: 0,
-            open: false,
+            near: Near::new(parts.buckets),
             wheel: Wheel::new(0),
             pools: parts.pools,
             routes: parts.routes,
@@ -236,10 +243,11 @@ impl Scheduler {
         if !self.due.is_empty() {
             return Some(self.now());
         }
-        if !self.every_tick.is_empty() || self.open && !self.next.is_empty() {
+        if !self.every_tick.is_empty() {
             return Some(SimTime::from_picos(self.soon));
         }
-        self.wheel.next_tick(&self.slab).map(SimTime::from_picos)
+        let (near, far) = (self.near.first(self.soon), self.wheel.next_tick(&self.slab));
+        near.into_iter().chain(far).min().map(SimTime::from_picos)
     }
 
     /// A tick that no pending event precedes: at most [`Self::next_event_tick`], and found without a look at any event.
@@ -248,10 +256,11 @@ impl Scheduler {
         if !self.due.is_empty() {
             return Some(self.now());
         }
-        if !self.every_tick.is_empty() || self.open && !self.next.is_empty() {
+        if !self.every_tick.is_empty() {
             return Some(SimTime::from_picos(self.soon));
         }
-        self.wheel.first_slot_start().map(SimTime::from_picos)
+        let (near, far) = (self.near.first(self.soon), self.wheel.first_slot_start());
+        near.into_iter().chain(far).min().map(SimTime::from_picos)
     }
 
     /// The number of pending schedulings, payloads included.
@@ -328,8 +337,7 @@ impl Scheduler {
         self.slab.clear();
         self.crowd.clear();
         self.due.clear();
-        self.next.clear();
-        self.open = false;
+        self.near.clear();
         self.wheel.reset(self.now);
         self.continuing = 0;
     }
@@ -399,6 +407,7 @@ mod tests {
             engine.scheduler_mut().schedule(unique, Duration::from_picos(i)).unwrap();
             engine.scheduler_mut().send(payload, Duration::from_picos(i), i).unwrap();
         }
+        engine.run_for(&mut world, Duration::from_picos(1 << 24)).unwrap();
         let nodes = engine.scheduler().slab.capacity();
         engine.run_for(&mut world, Duration::from_picos(1 << 30)).unwrap();
         assert!(engine.scheduler().events_fired() > 100_000);

@@ -118,6 +118,7 @@ impl Slab {
     }
 
     /// Puts `index` before the others of `list`.
+    #[inline]
     pub(crate) fn push_front(&mut self, list: &mut List, index: u32) {
         let head = list.head;
         let node = &mut self.nodes[index as usize];

@@ -87,6 +87,12 @@ impl Wheel {
         }
     }
 
+    /// Whether there is no node.
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.occupied == 0
+    }
+
     /// Appends `index` to the list of its tick, which must not lie before the wheel's time.
     #[inline]
     pub(crate) fn insert(&mut self, slab: &mut Slab, index: u32, tick: u64) {

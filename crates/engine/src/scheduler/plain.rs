@@ -14,11 +14,10 @@ impl Scheduler {
     /// # Errors
     /// Zero delay into a group that has already run in this tick; a tick beyond a `u64`; a unique event that has
     /// already fired in this tick (a single-cycle event ignores that); a single-cycle event more than a cycle ahead.
-    #[inline]
+    #[inline(always)]
     pub fn schedule(&mut self, event: impl Schedulable, delay: Duration) -> Result<(), ScheduleError> {
-        let event = self.index(event.id());
-        let tick = self.after(event, delay.as_picos())?;
-        self.schedule_vertex(event, tick)
+        let (event, delay) = (self.index(event.id()), delay.as_picos());
+        if self.mark_quickly(event, delay) { Ok(()) } else { self.schedule_after(event, delay) }
     }
 
     /// Lets `event` fire at `tick`.
@@ -28,8 +27,9 @@ impl Scheduler {
     #[inline]
     pub fn schedule_at(&mut self, event: impl Schedulable, tick: SimTime) -> Result<(), ScheduleError> {
         let event = self.index(event.id());
-        self.check_past(event, tick.as_picos())?;
-        self.schedule_vertex(event, tick.as_picos())
+        let tick = tick.as_picos();
+        self.check_past(event, tick)?;
+        if self.mark_quickly(event, tick - self.now) { Ok(()) } else { self.schedule_vertex(event, tick) }
     }
 
     /// Lets `event` fire at the edge of `clock` that is `cycles` cycles ahead; 0 is the next edge from now on, which
@@ -63,10 +63,8 @@ impl Scheduler {
     pub fn cancel(&mut self, event: impl AnyEvent) -> u32 {
         let event = self.index(event.id());
         let nodes = self.cancel_nodes(event, |_| true);
-        let (now, soon) = (self.now, self.soon);
-        let marks =
-            u32::from(self.cancel_mark(event, soon)) + u32::from(now != soon && self.cancel_mark(event, now));
-        nodes + marks
+        let running = self.in_tick && self.cancel_mark(event, self.now);
+        nodes + u32::from(running) + self.cancel_near(event)
     }
 
     /// Cancels the schedulings of `event` for the tick `delay` after now; returns how many there were.
@@ -95,6 +93,12 @@ impl Scheduler {
         cancelled
     }
 
+    #[inline(never)]
+    fn schedule_after(&mut self, event: usize, delay: u64) -> Result<(), ScheduleError> {
+        let tick = self.after(event, delay)?;
+        self.schedule_vertex(event, tick)
+    }
+
     #[inline]
     fn schedule_vertex(&mut self, event: usize, tick: u64) -> Result<(), ScheduleError> {
         let state = &self.events[event];
@@ -116,15 +120,14 @@ impl Scheduler {
         Ok(())
     }
 
+    #[inline]
     pub(super) fn check_past(&self, event: usize, tick: u64) -> Result<(), ScheduleError> {
-        if tick < self.now {
-            return Err(ScheduleError::InThePast {
-                event: self.labels[event].name.clone(),
-                tick,
-                now: self.now,
-            });
-        }
-        Ok(())
+        if tick < self.now { Err(self.in_the_past(event, tick)) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn in_the_past(&self, event: usize, tick: u64) -> ScheduleError {
+        ScheduleError::InThePast { event: self.labels[event].name.clone(), tick, now: self.now }
     }
 
     #[cold]

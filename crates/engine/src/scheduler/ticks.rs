@@ -26,54 +26,74 @@ impl Scheduler {
     /// Begins the earliest tick that has something to do and does not lie after `limit`.
     #[inline]
     pub(crate) fn begin_tick(&mut self, limit: u64) -> bool {
-        if self.every_tick.is_empty() && (!self.open || self.next.is_empty()) {
-            let Some((tick, list)) = self.wheel.advance(&mut self.slab, limit) else { return false };
-            self.soon = tick;
-            if list.head == list.tail {
-                self.single = list.head;
-            } else {
-                self.fill_next(list);
-                std::mem::swap(&mut self.due, &mut self.next);
-            }
-        } else {
-            if self.soon > limit {
+        if !self.every_tick.is_empty() || !self.near.is_empty() && !self.wheel.is_empty() {
+            return self.begin_any_tick(limit);
+        }
+        if let Some(tick) = self.near.first(self.soon) {
+            if tick > limit {
                 return false;
             }
-            self.open_next();
-            std::mem::swap(&mut self.due, &mut self.next);
+            self.start_tick(tick);
+            self.due.take_near(&mut self.near, tick);
+            return true;
         }
-        self.now = self.soon;
-        self.soon += 1;
-        self.open = false;
+        let Some((tick, list)) = self.wheel.advance(&mut self.slab, limit) else { return false };
+        self.start_tick(tick);
+        if list.head == list.tail {
+            self.single = list.head;
+        } else {
+            self.fill(list);
+        }
+        true
+    }
+
+    #[inline]
+    fn start_tick(&mut self, tick: u64) {
+        self.now = tick;
+        self.soon = tick + 1;
         self.in_tick = true;
         self.ticks += 1;
+    }
+
+    /// As [`Self::begin_tick`], wherever schedulings may be.
+    fn begin_any_tick(&mut self, limit: u64) -> bool {
+        let near = self.near.first(self.soon);
+        let known = if self.every_tick.is_empty() { near } else { Some(self.soon) };
+        let far = self.wheel.advance(&mut self.slab, known.map_or(limit, |tick| tick.min(limit)));
+        let tick = match (&far, known) {
+            (Some((tick, _)), _) => *tick,
+            (None, Some(tick)) if tick <= limit => tick,
+            (None, _) => return false,
+        };
+        self.start_tick(tick);
+        if near == Some(tick) {
+            self.due.take_near(&mut self.near, tick);
+        }
+        if let Some((_, list)) = far {
+            if list.head == list.tail && known != Some(tick) {
+                self.single = list.head;
+            } else {
+                self.fill(list);
+            }
+        }
         if !self.every_tick.is_empty() {
             self.put_every_tick();
         }
         true
     }
 
-    /// Moves what is pending for the tick `soon` from the wheel to `next`.
-    pub(super) fn open_next(&mut self) {
-        if !std::mem::replace(&mut self.open, true)
-            && let Some((_, list)) = self.wheel.advance(&mut self.slab, self.soon)
-        {
-            self.fill_next(list);
-        }
-    }
-
-    /// Moves a list of nodes of the tick `soon` to its buckets.
+    /// Moves a list of nodes of the running tick to its buckets.
     #[inline]
-    pub(super) fn fill_next(&mut self, list: List) {
+    fn fill(&mut self, list: List) {
         let mut index = list.head;
         while index != NIL {
             let node = self.slab.get(index);
             let (following, event) = (node.next, node.event);
             let state = &mut self.events[event as usize];
-            if state.marks && self.next.mark(state.bucket) {
+            if state.marks && self.due.mark(state.bucket) {
                 unchain(state, &mut self.slab, &mut self.crowd, index);
             } else {
-                self.next.push(&mut self.slab, state.bucket, index);
+                self.due.push(&mut self.slab, state.bucket, index);
             }
             index = following;
         }
@@ -151,9 +171,10 @@ impl Scheduler {
     }
 
     pub(crate) fn skip_to(&mut self, tick: u64) {
-        debug_assert!(!self.in_tick && tick >= self.now && self.next.is_empty());
+        debug_assert!(
+            !self.in_tick && tick >= self.now && self.near.first(self.soon).is_none_or(|near| near >= tick)
+        );
         self.now = tick;
         self.soon = tick;
-        self.open = false;
     }
 }
