@@ -110,10 +110,10 @@ def _change(module, ranks):
 
     from . import groups, objects, stores
 
-    names = (*objects.CHANGED, "barrier", "split_group")
+    names = (*objects.CHANGED, "barrier", "init_process_group", "split_group")
     before = {name: getattr(module, name, None) for name in names}
-    # Each module takes the store's class from the binding.
-    before["TCPStore"] = binding.TCPStore
+    # Each module takes the stores' classes from the binding.
+    before |= {name: getattr(binding, name) for name in ("FileStore", "TCPStore")}
     stores.change(module)
     groups.change(module, ranks)
     objects.change(module, ranks)

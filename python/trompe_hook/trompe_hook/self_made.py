@@ -35,6 +35,8 @@ def change(module, become_rank):
             if place is not None and place[1] > 1:
                 _tell(*place)
                 become_rank()
+                # As the rank that this is now has it.
+                return module.init_process_group(*arguments, **options)
         return original(*arguments, **options)
 
     _replace(original, init_process_group)
