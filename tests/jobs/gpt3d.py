@@ -119,4 +119,5 @@ torch.cuda.synchronize()
 print(f"rank {rank} of {world}: stage {stage} is done", flush=True)
 if rank == 0:
     print(f"max_memory_allocated {torch.cuda.max_memory_allocated()}", flush=True)
+dist.barrier()  # all ranks are there at once
 dist.destroy_process_group()

@@ -45,7 +45,7 @@ def _meet_torchrun(module, folder):
         nodes_given = (
             config.max_nodes > 1
             or "PET_NNODES" in os.environ
-            or "accelerate.commands.launch" in sys.modules
+            or _is_accelerate()
             or any(word.startswith(("--nnodes", "--standalone")) for word in sys.argv)
         )
         hand_over(
@@ -56,6 +56,13 @@ def _meet_torchrun(module, folder):
         )
 
     module.launch_agent = launch_agent
+
+
+def _is_accelerate():
+    """Whether `accelerate launch` has come here, which counts the processes of all nodes."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    name = "accelerate.commands.launch"
+    return name in sys.modules or main is not None and main.name == name
 
 
 def _meet_deepspeed(module, folder):

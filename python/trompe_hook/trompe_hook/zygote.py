@@ -21,10 +21,13 @@ The conversation is one JSON object a line, both ways:
 """
 
 import ast
+import atexit
 import contextlib
+import ctypes
 import gc
 import importlib
 import importlib.util
+import io
 import json
 import os
 import select
@@ -336,11 +339,14 @@ def own_frames(traceback):
 
 
 def run_to_the_end(job, argv):
-    """Runs the script; an exception is shown and ends the process as the interpreter does it."""
+    """Runs the script; an exception is shown as the interpreter does it. The exit code."""
     try:
         job.run(argv)
-    except SystemExit:
-        raise
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return (end.code or 0) & 0xFF
+        print(end.code, file=sys.stderr)
+        return 1
     except BaseException as error:
         error.__traceback__ = own_frames(error.__traceback__)
         sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
@@ -350,7 +356,33 @@ def run_to_the_end(job, argv):
         if isinstance(error, KeyboardInterrupt):
             sys.excepthook = lambda *_: None
             raise KeyboardInterrupt from None
-        sys.exit(1)
+        return 1
+    return 0
+
+
+def finish(code):
+    """Ends the rank after what programs arrange for their end, and without taking the interpreter apart.
+
+    That would touch every object that the ranks share, and cost each of them 100 MiB and
+    half a second. What is left out is finalizers (`__del__`) of objects that live to the
+    end; files that are still open are written out.
+    """
+    with contextlib.suppress(Exception):
+        threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except (OSError, ValueError):
+            code = code or 120  # as the interpreter has it
+    # Only those of this rank: what was there before the fork is not among them.
+    for thing in gc.get_objects():
+        if isinstance(thing, (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)):
+            with contextlib.suppress(Exception):
+                thing.flush()
+    ctypes.CDLL(None).fflush(None)
+    os._exit(code)
 
 
 def main(address):
@@ -384,11 +416,11 @@ def main(address):
     server.say({"ready": {"seconds": time.perf_counter() - started, "modules": modules}})
     order = server.serve(job)
     if order is None:
-        return
+        os._exit(0)  # nothing of its own is left to do
     become(order, dispositions)
     target.begin_rank()
     torch_ready.in_rank()
-    run_to_the_end(job, order["argv"])
+    finish(run_to_the_end(job, order["argv"]))
 
 
 if __name__ == "__main__":
