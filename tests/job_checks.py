@@ -34,6 +34,8 @@ def check(job, folder, code, output):
     if job["steps"]:
         _check_step(job, report, require)
     _check_coverage(job, report["coverage"], require)
+    if job["family"]:
+        _check_family(job["family"], report, folder, require)
     notes = "\n".join(note["text"] for note in report["notes"])
     for text in job["notes"]:
         require(text in notes, f"no note says {text!r}")
@@ -42,6 +44,18 @@ def check(job, folder, code, output):
         require(not job["steps"] or len(events) > 10, f"{len(events)} events in the timeline")
         _check_order(job, events, require)
     return complaints
+
+
+def _check_family(count, report, folder, require):
+    family = report["family"]
+    samples, steps = family["samples"], family["steps_without_host"]
+    require(len(samples) == count, f"{len(samples)} samples instead of {count}")
+    require(samples[0]["seconds"] == report["step_time"]["seconds"], "the first sample is not the report's")
+    require(steps["low"] <= steps["median"] <= steps["high"], f"percentiles out of order: {steps}")
+    seconds = {sample["seconds_without_host"] for sample in samples}
+    require(len(seconds) == count, f"other choices, but the same steps: {sorted(seconds)}")
+    missing = [sample["report"] for sample in samples if not (folder / sample["report"]).is_file()]
+    require(not missing, f"no reports: {missing}")
 
 
 def _check_memory(job, memory, output, require):

@@ -46,6 +46,7 @@ DEFAULTS = {
     "launcher": ["python"],
     "ranks": "",
     "after": [],
+    "family": 0,
     "world": 1,
     "ran": 1,
 }

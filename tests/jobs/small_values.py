@@ -71,6 +71,37 @@ def floats():
     check("scale", scaler.get_scale(), 16.0)
 
 
+def marked_scores():
+    """Scores that nobody knows, some of them marked as not to be chosen."""
+    scores = torch.randn(2, 6, device=DEVICE) @ torch.randn(6, 6, device=DEVICE)
+    allowed = torch.tensor([False, True, False, True, True, False], device=DEVICE)
+    masked = scores.masked_fill(~allowed, float("-inf"))
+    chosen = masked.topk(2, dim=-1).indices
+    check("allowed", bool(allowed[chosen].all()), True)
+    check("argmax", bool(allowed[masked.argmax(-1)].all()), True)
+    first = (
+        torch.cat([masked, torch.full((2, 1), 5.0, device=DEVICE)], -1)
+        .sort(-1, descending=True)
+        .indices[:, 0]
+    )
+    check("largest", first.tolist(), [6, 6])
+
+
+def documents():
+    """Lengths of the documents that lie in one sequence, as attention of variable length takes them."""
+    end, length = 0, 64
+    tokens = torch.randint(1, 100, (2, length)).to(DEVICE)
+    tokens[0, 9], tokens[0, 40], tokens[1, 63] = end, end, end
+    starts = []
+    for row in range(2):
+        begins = (tokens[row] == end).nonzero(as_tuple=True)[0].to(torch.int32) + 1
+        edges = torch.cat([torch.tensor([0, length], dtype=torch.int32, device=DEVICE), begins]).unique()
+        starts.append(edges[:-1] + row * length)
+    packed = torch.cat([*starts, torch.tensor([2 * length], dtype=torch.int32, device=DEVICE)])
+    check("documents", packed.tolist(), [0, 10, 41, 64, 128])
+    check("longest", packed.diff().max().item(), 64)
+
+
 def routing():
     """Tokens of a dropless mixture of experts, whose router's values nobody knows."""
     hidden = torch.randn(256, 512, device=DEVICE, dtype=torch.bfloat16)
@@ -88,14 +119,20 @@ def generation():
     size = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4}
     model = LlamaForCausalLM(LlamaConfig(vocab_size=8000, **size)).to(DEVICE, torch.bfloat16)
     prompt = torch.randint(5, 1000, (2, 16)).to(DEVICE)
-    for options in ({"do_sample": False}, {"do_sample": True, "top_k": 5}):
+    beams = {"num_beams": 3, "num_return_sequences": 1}
+    for options in (
+        {"do_sample": False},
+        {"do_sample": True, "top_k": 5},
+        beams,
+        beams | {"do_sample": True},
+    ):
         mask = torch.ones_like(prompt)
         out = model.generate(prompt, attention_mask=mask, max_new_tokens=8, pad_token_id=0, **options)
         check("tokens", tuple(out.shape), (2, 24))
         check("prompt", torch.equal(out[:, :16], prompt), True)
 
 
-for part in (arithmetic, places, floats, routing, generation):
+for part in (arithmetic, places, floats, marked_scores, documents, routing, generation):
     part()
 for line in WRONG:
     print(line)

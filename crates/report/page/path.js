@@ -75,9 +75,11 @@ function criticalPath() {
 
 // Contention, chance and slow machines.
 function varied() {
-  const { contention: effect, variation } = report;
+  const { contention: effect, variation, family } = report;
   const change = effect && effect.with_seconds / (effect.without_seconds || 1) - 1;
   const repeats = variation?.repeats;
+  const spread = (steps) =>
+    `median ${seconds(steps.median, 4)}, ${seconds(steps.low, 4)} to ${seconds(steps.high, 4)} in eight of ten (mean ${seconds(steps.mean, 4)})`;
   const pairs = [
     [
       "Contention",
@@ -87,7 +89,7 @@ function varied() {
     variation && ["Without chance and stragglers", seconds(variation.plain_seconds, 4)],
     repeats?.count > 1 && [
       "Step time over repetitions",
-      `median ${seconds(repeats.median, 4)}, ${seconds(repeats.low, 4)} to ${seconds(repeats.high, 4)} in eight of ten of ${count(repeats.count)} (mean ${seconds(repeats.mean, 4)})`,
+      `${count(repeats.count)}: ${spread(repeats)}`,
     ],
     variation?.stragglers.length > 0 && [
       "Slow ranks",
@@ -103,8 +105,37 @@ function varied() {
         })
         .join("; ") + (variation.stragglers.length > 16 ? "; …" : ""),
     ],
+    family && [
+      "Step time over the samples",
+      `${count(family.samples.length)} runs from ${family.routing} on: ${spread(family.steps)}`,
+    ],
+    family && ["The same without host time", spread(family.steps_without_host)],
   ].filter(Boolean);
-  return [repeats?.count > 4 && histogram(repeats.seconds), facts(pairs)];
+  const members = family?.steps_without_host;
+  return [
+    repeats?.count > 4 && histogram(repeats.seconds),
+    members?.count > 4 && histogram(members.seconds),
+    facts(pairs),
+    family && samples(family),
+  ];
+}
+
+// Each run of a family.
+function samples(family) {
+  return h(
+    "details",
+    null,
+    h("summary", null, `The ${count(family.samples.length)} samples`),
+    table(
+      [
+        { head: "Routing", cell: (row) => h("a", { href: row.report }, row.routing) },
+        { head: "Step", right: true, cell: (row) => seconds(row.seconds, 4) },
+        { head: "Without host", right: true, cell: (row) => seconds(row.seconds_without_host, 4) },
+        { head: "Peak allocated", right: true, cell: (row) => bytes(row.peak_allocated_bytes) },
+      ],
+      family.samples,
+    ),
+  );
 }
 
 // How often a step of the repetitions took how long.

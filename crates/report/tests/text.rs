@@ -1,7 +1,9 @@
 //! The terminal text of sample reports, as people see it.
 
 use trompe_report::{Style, text};
-use trompe_results::{Communication, HostMode, OutOfMemory, RankMemory, Report, VerdictStatus};
+use trompe_results::{
+    Communication, Family, HostMode, OutOfMemory, RankMemory, Report, Sample, VerdictStatus,
+};
 
 fn sample() -> Report {
     serde_json::from_str(include_str!("../../results/tests/fixtures/gpt2.json")).unwrap()
@@ -94,4 +96,19 @@ fn hostile_names_cannot_steer_the_terminal() {
     report.cluster.device = "\x1b[5m".to_owned();
     let text = plain(&report, 100);
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+}
+
+#[test]
+fn a_family_of_runs() {
+    let sample_of = |number: u32| Sample {
+        routing: format!("zipf:1.2:{number}"),
+        seconds: 0.1 + f64::from(number) * 1e-3,
+        seconds_without_host: 0.05 + f64::from(number) * 1e-3,
+        ..Sample::default()
+    };
+    let family = Some(Family::of("zipf:1.2:0".to_owned(), (0..11).map(sample_of).collect()));
+    let shown = plain(&Report { family, ..sample() }, 100);
+    let said = |text: &str| assert!(shown.contains(text), "{text} is not in {shown}");
+    said("samples         median 105.0 ms, 101.0 ms to 109.0 ms in eight of ten of 11 runs, from zipf:1.2:0");
+    said("without host time: median 55.00 ms, 51.00 ms to 59.00 ms in eight of ten");
 }

@@ -13,6 +13,7 @@
 
 mod check;
 mod coverage;
+mod family;
 mod host;
 mod job;
 mod kernel_run;
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::Inconsistency;
 pub use coverage::{CallSeen, Coverage, MethodShare, UnknownKernel};
+pub use family::{Family, Sample};
 pub use host::{HostMode, HostModel};
 pub use job::{Cluster, Device, Fact, Job, NamedValue, Software};
 pub use kernel_run::{CriticalInstruction, KernelRun, MatrixUse, MemoryUse, PathUse, PipeTotal, Wait};
@@ -98,6 +100,9 @@ pub struct Report {
     /// Chance and slow machines; `None` when none were asked for.
     #[serde(default)]
     pub variation: Option<Variation>,
+    /// Runs of the same job with other choices in values that nobody computes; `None` when there was one run.
+    #[serde(default)]
+    pub family: Option<Family>,
     /// Device memory: peaks, capacity, and how it developed on each emulated rank.
     pub memory: Memory,
     /// Kernels of a step by total time, longest first.

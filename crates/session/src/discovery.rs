@@ -13,7 +13,11 @@
 //!    for itself.
 //!
 //! What is compared is what the device and the network are asked to do (kernels with their geometry, library calls with their
-//! sizes, copies, collectives with their groups and counts); not addresses, not times.
+//! sizes, copies, collectives with their groups and counts) and the most memory that was allocated; not addresses, not
+//! times.
+//!
+//! The same job runs the same ranks every time: what a decision looks at ends with a step, however far the ranks have
+//! come when it is taken, and one check is decided after the other.
 
 mod plan;
 mod sequence;
@@ -26,9 +30,12 @@ use trompe_base::{Mesh, Rank};
 use crate::launch::{Watch, Wish};
 pub use plan::{MOST, lottery};
 use sequence::Sequence;
+pub use sequence::Unlike;
 
-/// Equal operations over so many steps make two ranks equal.
-const STEPS: usize = 2;
+/// Equal operations before this step make two ranks equal: two whole ones.
+const STEPS: usize = 3;
+/// Groups that are made before this step tell which ranks to run.
+const FIRST: usize = 1;
 
 /// A check that turned out to be no copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,10 +44,8 @@ pub struct Difference {
     pub rank: Rank,
     /// What it was taken to equal.
     pub like: Rank,
-    /// Number of the first operation that is another, from 0.
-    pub operation: usize,
-    /// What it is, and what it is in the other rank.
-    pub what: (String, String),
+    /// The first thing that is another.
+    pub what: Unlike,
 }
 
 /// Whom the watcher tells that a rank does not run any more.
@@ -67,6 +72,10 @@ pub struct Scout<O> {
     /// Which ranks to run has been decided, or is not asked.
     settled: bool,
     plan: Option<Vec<Rank>>,
+    /// Checks are being compared.
+    compares: bool,
+    /// Checks that have been compared.
+    decided: BTreeSet<Rank>,
     matched: BTreeMap<Rank, Rank>,
     differences: Vec<Difference>,
 }
@@ -90,6 +99,8 @@ impl<O: Others> Scout<O> {
             known: BTreeSet::new(),
             settled,
             plan: None,
+            compares: false,
+            decided: BTreeSet::new(),
             matched: BTreeMap::new(),
             differences: Vec::new(),
         }
@@ -98,24 +109,24 @@ impl<O: Others> Scout<O> {
     /// The ranks that the job has to begin again with: those that run to their ends, and those that check.
     pub fn plan(&self) -> Option<(Vec<Rank>, Vec<Rank>)> {
         let must = self.plan.as_ref()?;
-        let checks = plan::ends(self.size, &self.groups());
+        let checks = plan::ends(self.size, &self.groups(FIRST));
         let checks = self.checks.iter().copied().chain(checks).filter(|rank| !must.contains(rank));
         let checks: BTreeSet<Rank> = checks.collect();
         Some((must.clone(), checks.into_iter().collect()))
     }
 
-    /// Looks a last time. Takes the unfinished traces of stopped ranks away: what they would have recorded is in those
-    /// that they equal.
+    /// Looks a last time. Takes the traces of ranks that equal others away: what they recorded, or would have, is in those.
     pub fn conclude(&mut self) -> Findings {
         self.follow();
-        // Checks that ran to their ends are compared all the same.
+        self.follow();
         for rank in self.checks.clone() {
-            if !self.matched.contains_key(&rank) {
-                self.compare(rank, 0);
+            if !self.decided.contains(&rank) {
+                self.decide(rank);
             }
         }
         for rank in self.matched.keys() {
-            if let Some(sequence) = self.sequences.get(rank).filter(|sequence| !sequence.ended) {
+            let Some(sequence) = self.sequences.get(rank) else { continue };
+            if !sequence.ended || !self.others.is_needed(*rank) {
                 let _ = std::fs::rename(&sequence.path, sequence.path.with_extension(crate::traces::CHECKED));
             }
         }
@@ -125,8 +136,19 @@ impl<O: Others> Scout<O> {
         }
     }
 
-    fn groups(&self) -> Vec<plan::Group> {
-        self.sequences.values().flat_map(Sequence::groups).collect()
+    fn groups(&self, step: usize) -> Vec<plan::Group> {
+        self.sequences.values().flat_map(|sequence| sequence.groups(step)).collect()
+    }
+
+    fn pairs(&self, step: usize) -> BTreeSet<(u32, u32)> {
+        self.sequences.values().flat_map(|sequence| sequence.pairs(step)).collect()
+    }
+
+    /// Whether all ranks that run have come to a step, or to their ends.
+    fn have_reached(&self, step: usize) -> bool {
+        let mut all = self.anchors.iter().chain(&self.checks);
+        // A rank without a trace has not begun.
+        all.all(|rank| self.sequences.get(rank).is_some_and(|sequence| sequence.has_reached(step)))
     }
 
     /// Reads what the ranks have written since the last look.
@@ -151,12 +173,12 @@ impl<O: Others> Scout<O> {
         }
     }
 
-    /// Compares a check with its like, once both have made `steps` steps. Whether it is the same.
-    fn compare(&mut self, rank: Rank, steps: usize) -> bool {
-        let mesh_groups: Vec<Vec<u32>> = self.groups().into_iter().map(|group| group.members).collect();
+    /// Compares a check with its like, once both have come far enough. Whether that was done.
+    fn decide(&mut self, rank: Rank) -> bool {
+        let mesh_groups: Vec<Vec<u32>> = self.groups(STEPS).into_iter().map(|group| group.members).collect();
         let mesh = Mesh::of(self.size, mesh_groups.iter().map(Vec::as_slice));
         // Stages differ, so a check is compared with its own stage.
-        let pairs: Vec<(u32, u32)> = self.sequences.values().flat_map(Sequence::pairs).collect();
+        let pairs = self.pairs(STEPS);
         let splits = |axis: &trompe_base::RankPattern| {
             pairs.iter().any(|(own, other)| axis.place(Rank(*own)) != axis.place(Rank(*other)))
         };
@@ -167,29 +189,28 @@ impl<O: Others> Scout<O> {
         let (Some(own), Some(other)) = (self.sequences.get(&rank), self.sequences.get(&like)) else {
             return false;
         };
-        let ready = |sequence: &Sequence| sequence.steps >= steps || sequence.ended;
-        if !ready(own) || !ready(other) {
+        if !own.has_reached(STEPS) || !other.has_reached(STEPS) {
             return false;
         }
-        match own.first_difference(other) {
+        self.decided.insert(rank);
+        match own.difference(other, STEPS) {
             None => {
                 self.matched.insert(rank, like);
-                true
             }
-            Some((operation, what)) => {
-                self.differences.push(Difference { rank, like, operation, what });
+            Some(what) => {
+                self.differences.push(Difference { rank, like, what });
                 self.checks.remove(&rank);
                 self.anchors.insert(rank);
-                false
             }
         }
+        true
     }
 
     /// The ranks that must run, when they are known and others than those that run.
     fn missing(&self) -> Option<Vec<Rank>> {
-        let pairs: BTreeSet<(u32, u32)> = self.sequences.values().flat_map(Sequence::pairs).collect();
-        let mut must = plan::must_run(self.size, &self.groups(), &pairs, &self.anchors);
-        let ends = plan::ends(self.size, &self.groups());
+        let groups = self.groups(FIRST);
+        let mut must = plan::must_run(self.size, &groups, &self.pairs(FIRST), &self.anchors);
+        let ends = plan::ends(self.size, &groups);
         let runs = |rank: &Rank| self.anchors.contains(rank) || self.checks.contains(rank);
         if must.iter().all(runs) && ends.iter().all(runs) {
             return None;
@@ -212,11 +233,7 @@ impl<O: Others> Watch for Scout<O> {
     fn look(&mut self, running: &[Rank]) -> Wish {
         self.follow();
         if !self.settled {
-            // A rank without a trace has not begun.
-            let has_stepped = |rank: &Rank| {
-                self.sequences.get(rank).is_some_and(|sequence| sequence.steps > 0 || sequence.ended)
-            };
-            if !self.anchors.iter().all(has_stepped) {
+            if !self.have_reached(FIRST) {
                 return Wish::GoOn;
             }
             self.settled = true;
@@ -225,10 +242,21 @@ impl<O: Others> Watch for Scout<O> {
                 return Wish::StopAll;
             }
         }
+        // All have told their groups when the first is compared.
+        if self.checks.is_empty() || !self.compares && !self.have_reached(STEPS) {
+            return Wish::GoOn;
+        }
+        self.compares = true;
         let mut stop = Vec::new();
+        // One after the other, so that which differs does not depend on which is looked at first.
         for rank in self.checks.clone() {
-            let done = self.matched.contains_key(&rank) || !running.contains(&rank);
-            if !done && self.compare(rank, STEPS) && !self.others.is_needed(rank) {
+            if self.decided.contains(&rank) {
+                continue;
+            }
+            if !self.decide(rank) {
+                break;
+            }
+            if self.matched.contains_key(&rank) && running.contains(&rank) && !self.others.is_needed(rank) {
                 stop.push(rank);
             }
         }

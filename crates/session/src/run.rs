@@ -170,6 +170,14 @@ fn execute(
         progress.stage(Stage::Running);
         launched = prepared.workers.launch(&prepared.emulation, auto && attempt < MOST_ATTEMPTS)?;
     }
+    if matches!(request.ranks, RankChoice::List(_)) && !prepared.workers.are_ranks() {
+        prepared.advice.push(Advice {
+            severity: Severity::Warning,
+            code: "no-ranks",
+            text: "the command came to no launcher, so `--ranks` had nothing to choose from".to_owned(),
+            hint: SessionError::NoRanks.hint(),
+        });
+    }
     prepared.workers.keep(kept);
     Ok((prepared, launched))
 }

@@ -17,6 +17,9 @@ use crate::process::machine;
 /// run later.
 const CAPTURING: u8 = 255;
 
+/// What [`trompe_content_written`] is told of values that were computed as if unknown ones were 0: as unknown as those.
+const SUPPOSED: u8 = 3;
+
 /// What `bytes` of device memory hold: 0 unknown, 1 chosen by a policy, 2 what a real device would hold; 255 while a
 /// graph is captured. Memory that is no device's always is what the program made it.
 #[unsafe(no_mangle)]
@@ -28,8 +31,8 @@ pub extern "C" fn trompe_content(address: u64, bytes: u64) -> u8 {
     .unwrap_or(0)
 }
 
-/// Notes that the framework side wrote `bytes` of device memory, or (content 0) that an operator did whose result is
-/// not computed.
+/// Notes that the framework side wrote `bytes` of device memory ([`SUPPOSED`]: what nobody knows), or (content 0) that
+/// an operator did whose result is not computed.
 #[unsafe(no_mangle)]
 pub extern "C" fn trompe_content_written(address: u64, bytes: u64, content: u8) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
@@ -37,8 +40,9 @@ pub extern "C" fn trompe_content_written(address: u64, bytes: u64, content: u8) 
         if !machine.memory.is_accessible(address, bytes) || machine.memory.device_of(address).is_none() {
             return;
         }
-        let content = Content::from_number(content);
-        if content > Content::Unknown {
+        let supposed = content == SUPPOSED;
+        let content = if supposed { Content::Unknown } else { Content::from_number(content) };
+        if supposed || content > Content::Unknown {
             machine.memory.mark_written(address, bytes);
         }
         machine.memory.note_content(address, bytes, content);

@@ -51,6 +51,12 @@ void classify(Operator& op) {
                                "aten::bincount"};
   static const Names kChooses = {"aten::topk", "aten::sort", "aten::argmax", "aten::max",
                                  "aten::multinomial"};
+  static const Names kFollows = {"aten::add",   "aten::add_",         "aten::sub",          "aten::sub_",
+                                 "aten::mul",   "aten::mul_",         "aten::div",          "aten::div_",
+                                 "aten::neg",   "aten::where",        "aten::masked_fill",  "aten::masked_fill_",
+                                 "aten::cat",   "aten::stack",        "aten::gather",       "aten::index",
+                                 "aten::clone", "aten::index_select", "aten::maximum",      "aten::minimum",
+                                 "aten::copy_", "aten::amax",         "aten::amin",         "aten::_to_copy"};
 
   const auto& arguments = schema.arguments();
   bool gives_tensor = false;
@@ -79,6 +85,7 @@ void classify(Operator& op) {
   op.finite_test = kFinite.count(op.name) != 0;
   op.sizes = kSizes.count(op.name) != 0;
   op.chooses = kChooses.count(op.name) != 0;
+  op.follows = kFollows.count(op.name) != 0;
   op.fills = op.name == "aten::fill_" || op.name == "aten::zero_";
 
   if (starts_with(op.name, "aten::_linalg") || starts_with(op.name, "aten::linalg_")) {

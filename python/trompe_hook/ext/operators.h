@@ -43,6 +43,8 @@ struct Operator {
   bool sizes = false;
   // Chooses among alternatives: results of unknown inputs come from a policy.
   bool chooses = false;
+  // Scores that were marked are marked in the result: computed also when some are unknown.
+  bool follows = false;
   // Fills with one value.
   bool fills = false;
 

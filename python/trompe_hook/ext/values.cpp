@@ -8,6 +8,7 @@
 #include <ATen/ops/from_blob.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -23,7 +24,7 @@ namespace trompe::values {
 namespace {
 
 // As in the preloaded library (`trompe_content`).
-constexpr uint8_t kUnknown = 0, kChosen = 1, kTrue = 2, kCapturing = 255;
+constexpr uint8_t kUnknown = 0, kChosen = 1, kTrue = 2, kSupposed = 3, kCapturing = 255;
 
 // Operators on more elements or bytes than these are not computed: it would take
 // long, and nobody decides by so many values. What a policy chose is followed further,
@@ -351,6 +352,42 @@ void forget_changed(const Pending& pending) {
   }
 }
 
+bool all_few(const std::vector<c10::IValue>& values) {
+  bool few = true;
+  for (const c10::IValue& value : values) {
+    each_tensor(value, [&](const at::Tensor& tensor) { return few &= tensor.numel() <= kMostFloats; });
+  }
+  return few;
+}
+
+bool all_finite(const std::vector<at::Tensor>& tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.is_floating_point() && !on_host(tensor).isfinite().all().item<bool>()) return false;
+  }
+  return true;
+}
+
+// Few floats, some of them unknown: computed as if those were 0, and as unknown as before. So the marks that
+// programs put among scores (-inf for what must not be chosen) stay where they belong.
+void suppose(Pending& pending, const std::vector<at::Tensor>& targets) {
+  const at::DisableRecordFunctionGuard unobserved;
+  const c10::impl::ExcludeDispatchKeyGuard plain(c10::autograd_dispatch_keyset);
+  const bool finite = all_finite(tensors_of(pending.stack));
+  std::vector<c10::IValue> stack = converted(pending.stack, on_host);
+  run(*pending.op, stack);
+  const std::vector<at::Tensor> results = pending.op->mutated != 0 ? targets : tensors_of(stack);
+  if (results.size() != targets.size()) return;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const at::Tensor values = results[i].is_cuda() ? on_host(results[i]) : results[i];
+    if (values.is_floating_point()) values.masked_fill_(finite ? ~values.isfinite() : values.isnan(), 0.0);
+    if (pending.op->mutated != 0) {
+      written(targets[i], kSupposed);
+    } else {
+      write(*pending.op, targets[i], values, kSupposed);
+    }
+  }
+}
+
 void compute(Pending& pending, const std::vector<c10::IValue>& outputs) {
   const Operator& op = *pending.op;
   const std::vector<at::Tensor> targets = tensors_of(outputs);
@@ -362,7 +399,10 @@ void compute(Pending& pending, const std::vector<c10::IValue>& outputs) {
     few &= target.numel() <= kMostFloats;
     if (!fits(target, pending.content)) return forget_changed(pending);
   }
-  if (!integral && !(pending.content >= kChosen && few)) return forget_changed(pending);
+  if (!integral && !(pending.content >= kChosen && few)) {
+    if (few && pending.op->follows && all_few(pending.stack)) return suppose(pending, targets);
+    return forget_changed(pending);
+  }
   std::vector<c10::IValue> stack = converted(pending.stack, on_host);
   try {
     run(op, stack);
@@ -438,10 +478,43 @@ void compute_uniform(Pending& pending, const std::vector<c10::IValue>& outputs) 
   }
 }
 
-// Indices that a policy makes up for what an operator would have found in unknown values.
+// Whether the first of the chosen is the largest.
+bool wants_largest(const Pending& pending) {
+  const auto& arguments = pending.op->handle->schema().arguments();
+  for (size_t i = 0; i < arguments.size() && i < pending.stack.size(); ++i) {
+    const std::string& name = arguments[i].name();
+    if ((name == "largest" || name == "descending") && pending.stack[i].isBool()) return pending.stack[i].toBool();
+  }
+  return pending.op->name != "aten::sort";
+}
+
+// Among few scores some are marked: of those that are equal, as all unknown ones are, the policy's choice comes first.
+void put_best_first(const at::Tensor& scores, bool largest, int64_t count, std::vector<int64_t>& drawn) {
+  const int64_t choices = scores.size(-1);
+  const int64_t rows = scores.numel() / choices;
+  const at::Tensor flat = scores.to(at::kDouble).contiguous();
+  const double* values = flat.const_data_ptr<double>();
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t* own = drawn.data() + row * count;
+    std::vector<int64_t> order(own, own + count);
+    for (int64_t i = 1; i < choices; ++i) {
+      const int64_t next = (own[0] + i) % choices;
+      if (std::find(own, own + count, next) == own + count) order.push_back(next);
+    }
+    const double* score = values + row * choices;
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return largest ? score[a] > score[b] : score[a] < score[b];
+    });
+    std::copy(order.begin(), order.begin() + count, own);
+  }
+}
+
+// Indices that a policy makes up for what an operator would have found in unknown values, and the values there.
 void choose(Pending& pending, const std::vector<c10::IValue>& outputs) {
   const at::Tensor& input = pending.stack[0].toTensor();
   const std::vector<at::Tensor> targets = tensors_of(outputs);
+  const at::DisableRecordFunctionGuard unobserved;
+  const c10::impl::ExcludeDispatchKeyGuard plain(c10::autograd_dispatch_keyset);
   for (const at::Tensor& target : targets) {
     if (!target.is_cuda() || !is_plain(target) || target.scalar_type() != at::kLong) continue;
     if (target.numel() == 0 || !fits(target, kChosen) || input.dim() == 0) continue;
@@ -461,14 +534,23 @@ void choose(Pending& pending, const std::vector<c10::IValue>& outputs) {
     const int64_t count = all || !keeps ? 1 : target.size(dimension);
     if (count > choices || count == 0) continue;
     const int64_t rows = target.numel() / count;
+    const bool few = input.numel() <= kMostFloats && rows * choices == input.numel();
     at::Tensor values;
     if (choices > kMostExperts) {
+      // By the golden ratio: far from both ends of the vocabulary, where the special tokens
+      // are, also when several are laid one behind the other, as a beam search does.
+      const auto ordinary = static_cast<int64_t>(static_cast<double>(choices) * 0.6180339887498949);
       values = at::empty({rows, count}, at::TensorOptions().dtype(at::kLong).device(at::kCPU));
       for (int64_t i = 0; i < rows * count; ++i) {
-        values.mutable_data_ptr<int64_t>()[i] = (choices / 2 + i % count) % choices;
+        values.mutable_data_ptr<int64_t>()[i] = (ordinary + i % count) % choices;
       }
     } else {
       std::vector<int64_t> drawn = routing::draw(routing::current(), rows, count, choices);
+      if (few && pending.op->name != "aten::multinomial") {
+        const at::Tensor scores = on_host(input);
+        const at::Tensor lines = all ? scores.reshape({1, -1}) : scores.movedim(dimension, -1);
+        put_best_first(lines.reshape({rows, choices}), wants_largest(pending), count, drawn);
+      }
       values = at::from_blob(drawn.data(), {rows, count}, at::TensorOptions().dtype(at::kLong)).clone();
     }
     if (all || !keeps) {
@@ -480,6 +562,11 @@ void choose(Pending& pending, const std::vector<c10::IValue>& outputs) {
       values = values.reshape(sizes).movedim(-1, dimension);
     }
     write(*pending.op, target, values, kChosen);
+    // What was found there, of few scores.
+    const at::Tensor& found = targets[0];
+    if (few && keeps && targets.size() == 2 && found.is_cuda() && is_plain(found) && !found.is_same(target)) {
+      write(*pending.op, found, on_host(input).gather(dimension, values), kSupposed);
+    }
   }
 }
 
@@ -520,7 +607,8 @@ std::unique_ptr<at::ObserverContext> begin_copy(const Operator& op, c10::ArrayRe
   if (!fits(target, kChosen)) return nullptr;
   const Inputs seen = look_at(op, inputs);
   if (!seen.plain) return nullptr;
-  const bool computed = !seen.large && (is_integral(target) || seen.content >= kChosen);
+  const bool few = target.numel() <= kMostFloats && source.numel() <= kMostFloats;
+  const bool computed = !seen.large && (is_integral(target) || seen.content >= kChosen || few);
   auto pending = std::make_unique<Pending>(
       op, computed ? Pending::Way::kCompute : Pending::Way::kForget, inputs);
   pending->content = seen.content;

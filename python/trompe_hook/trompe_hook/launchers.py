@@ -62,7 +62,7 @@ def _is_accelerate():
     """Whether `accelerate launch` has come here, which counts the processes of all nodes."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     name = "accelerate.commands.launch"
-    return name in sys.modules or main is not None and main.name == name
+    return name in sys.modules or (main is not None and main.name == name)
 
 
 def _meet_deepspeed(module, folder):

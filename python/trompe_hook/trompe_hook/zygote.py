@@ -378,7 +378,8 @@ def finish(code):
             code = code or 120  # as the interpreter has it
     # Only those of this rank: what was there before the fork is not among them.
     for thing in gc.get_objects():
-        if isinstance(thing, (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)):
+        # Not `isinstance`, which would ask a proxy for what is gone.
+        if issubclass(type(thing), (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)):
             with contextlib.suppress(Exception):
                 thing.flush()
     ctypes.CDLL(None).fflush(None)

@@ -1,6 +1,6 @@
 //! The head of the text: what ran where, the verdict, and the numbers that answer it.
 
-use trompe_results::{Report, StepRule, VerdictStatus};
+use trompe_results::{Repeats, Report, StepRule, VerdictStatus};
 
 use super::paper::{Ink, Paper};
 use crate::clean::sentence;
@@ -87,8 +87,21 @@ fn write_time(paper: &mut Paper, report: &Report) {
     paper.fact("steps", &fact);
 }
 
+/// How the step time is spread over runs with other choices.
+fn write_family(paper: &mut Paper, report: &Report) {
+    let Some(family) = &report.family else { return };
+    let spread = |steps: &Repeats| {
+        let [median, low, high] = [steps.median, steps.low, steps.high].map(|value| seconds(value, 4));
+        format!("median {median}, {low} to {high} in eight of ten")
+    };
+    let count = family.samples.len();
+    paper.fact("samples", &format!("{} of {count} runs, from {}", spread(&family.steps), family.routing));
+    paper.fact("", &format!("without host time: {}", spread(&family.steps_without_host)));
+}
+
 /// What contention, chance and slow machines make of the step.
 fn write_varied(paper: &mut Paper, report: &Report) {
+    write_family(paper, report);
     if let Some(effect) = &report.contention {
         let (with, without) = (seconds(effect.with_seconds, 4), seconds(effect.without_seconds, 4));
         let change = effect.with_seconds / effect.without_seconds.max(f64::MIN_POSITIVE) - 1.0;

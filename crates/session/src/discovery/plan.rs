@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use trompe_base::{Mesh, Rank, RankPattern, Rng};
+use trompe_base::{Mesh, Rank, Rng};
 
 /// The most ranks that are run without being asked for by number.
 pub const MOST: usize = 64;
@@ -60,19 +60,24 @@ pub(super) fn must_run(
     must.into_iter().collect()
 }
 
-/// The ends of the axes that the groups show, at the first and at the last rank.
+/// The ends of the axes that the groups show, at the first and at the last rank, and on each axis one rank between them
+/// that a seeded generator draws.
 pub(super) fn ends(size: u32, groups: &[Group]) -> BTreeSet<Rank> {
     let mesh = Mesh::of(size, groups.iter().map(|group| group.members.as_slice()));
-    let ends = |at: Rank| {
-        let axes = mesh.axes().iter().filter_map(move |axis| axis.containing(at));
-        axes.flat_map(|axis: RankPattern| {
-            let members = axis.members();
-            [members[0], members[members.len() - 1]]
-        })
-        .collect::<Vec<_>>()
-    };
-    let corners = [Rank(0), Rank(size.saturating_sub(1))];
-    corners.into_iter().flat_map(ends).filter(|rank| rank.0 < size).take(MOST).collect()
+    let mut rng = Rng::new(u64::from(size));
+    let mut found = BTreeSet::new();
+    for corner in [Rank(0), Rank(size.saturating_sub(1))] {
+        for members in
+            mesh.axes().iter().filter_map(|axis| axis.containing(corner)).map(|axis| axis.members())
+        {
+            let between = match members.len() {
+                0..=2 => 0,
+                count => 1 + rng.below(count as u64 - 2) as usize,
+            };
+            found.extend([0, between, members.len() - 1].map(|place| members[place]));
+        }
+    }
+    found.into_iter().filter(|rank| rank.0 < size).take(MOST).collect()
 }
 
 /// `count` ranks of `size`, none of `without`, drawn by a generator that is seeded with the size.
@@ -114,7 +119,7 @@ mod tests {
     #[test]
     fn a_mesh_needs_the_ends_of_its_axes() {
         let groups = [group(0..8, &[]), group((0..32).step_by(8), &[]), group(0..32, &[])];
-        check(32, &groups, &[0, 31], &[0, 7, 24, 31]);
+        check(32, &groups, &[0, 31], &[0, 6, 7, 16, 23, 24, 26, 31]);
     }
 
     #[test]
@@ -125,9 +130,9 @@ mod tests {
             group(0..8, &[]),
             group([0, 24], &[]),
         ];
-        check(32, &groups, &[0, 7, 8, 15, 16, 23, 24, 31], &[0, 7, 24, 31]);
+        check(32, &groups, &[0, 7, 8, 15, 16, 23, 24, 31], &[0, 6, 7, 16, 23, 24, 26, 31]);
         // Everybody sends to everybody: no stages.
-        check(32, &[group(0..8, &[1, 2, 3, 4, 5, 6, 7])], &[0, 31], &[0, 7, 24, 31]);
+        check(32, &[group(0..8, &[1, 2, 3, 4, 5, 6, 7])], &[0, 31], &[0, 6, 7, 24, 28, 31]);
     }
 
     #[test]

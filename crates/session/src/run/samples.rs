@@ -1,86 +1,85 @@
 //! A family of runs: the same job with other choices in values that nobody computes, and how its step time is spread.
 
-use trompe_results::{Note, Severity};
+use trompe_hardware::ClusterSheet;
+use trompe_results::{Family, Note, Sample, Severity};
 
 use super::{Finished, Request, run};
-use crate::output::Existing;
-use crate::{Progress, Routing, SessionError, simulate};
+use crate::output::{Existing, Layout};
+use crate::{Choices, HostChoice, Progress, Routing, SessionError, estimators, simulate};
 
 /// Runs the job `count` times with different seeds. The first run is the one that is reported; the others lie in
-/// `samples/` beside it, and a note of the report says how the step times are spread.
+/// `samples/` beside it, and the first's report tells how the step times of all are spread.
 ///
 /// # Errors
-/// What is wrong before a command starts.
+/// What is wrong before a command starts, or why a sample cannot be simulated.
 pub fn samples(request: &Request, count: u64, progress: &mut dyn Progress) -> Result<Finished, SessionError> {
     let routing = request.routing.filter(Routing::is_drawn).unwrap_or(Routing::UNIFORM);
     let mut first = run(&Request { routing: Some(routing), ..request.clone() }, progress)?;
-    let mut steps: Vec<f64> = step_of(&first).into_iter().collect();
     let folder = first.layout.report_json.with_file_name("samples");
+    let mut found = Vec::new();
+    found.extend(sample(request, &first, routing, "report.html".to_owned())?);
     for number in 1..count {
-        if first.exit_code != 0 {
+        if first.exit_code != 0 || first.interrupted_by.is_some() {
             break;
         }
-        let sample = Request {
-            routing: Some(routing.sample(number)),
-            out: folder.join(number.to_string()),
-            existing: Existing::Force,
-            ..request.clone()
-        };
         progress.note(&format!("sample {} of {count}", number + 1));
-        let finished = run(&sample, progress)?;
-        if finished.exit_code != 0 {
-            first.exit_code = finished.exit_code;
-        }
-        steps.extend(step_of(&finished));
+        let own = routing.sample(number);
+        let out = folder.join(number.to_string());
+        let again = Request { routing: Some(own), out, existing: Existing::Force, ..request.clone() };
+        let finished = run(&again, progress)?;
+        first.exit_code = finished.exit_code;
+        first.interrupted_by = finished.interrupted_by;
+        found.extend(sample(request, &finished, own, format!("samples/{number}/report.html"))?);
     }
-    if let (Some(prediction), true) = (&mut first.prediction, steps.len() > 1) {
-        prediction.report.notes.push(spread(&mut steps, routing));
-        let cluster =
-            std::fs::read(&first.layout.cluster).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        if let Some(cluster) = cluster {
+    if found.len() < 2 {
+        return Ok(first);
+    }
+    if let Some(prediction) = &mut first.prediction {
+        let report = &mut prediction.report;
+        let missing = count.saturating_sub(found.len() as u64);
+        report.notes.extend((missing > 0).then(|| incomplete(missing, count)));
+        report.family = Some(Family::of(routing.to_string(), found));
+        if let Some(cluster) = cluster(&first.layout) {
             simulate::write(&first.layout, prediction, &cluster)?;
         }
     }
     Ok(first)
 }
 
-fn step_of(finished: &Finished) -> Option<f64> {
-    Some(finished.prediction.as_ref()?.report.step_time.as_ref()?.seconds)
+/// The sample that a run is; `None` without a step time.
+fn sample(
+    request: &Request,
+    finished: &Finished,
+    routing: Routing,
+    report: String,
+) -> Result<Option<Sample>, SessionError> {
+    let Some(prediction) = &finished.prediction else { return Ok(None) };
+    let (Some(step), Some(cluster)) = (&prediction.report.step_time, cluster(&finished.layout)) else {
+        return Ok(None);
+    };
+    let job = crate::traces::open_job(&finished.layout.job_trace)?;
+    let choices = Choices { host: HostChoice::Off, explain: false, ..request.choices.clone() };
+    let without = estimators::predict(&job, &cluster, &choices, &request.estimators)?;
+    Ok(Some(Sample {
+        routing: routing.to_string(),
+        seconds: step.seconds,
+        seconds_without_host: without.report.step_time.map_or(0.0, |step| step.seconds),
+        peak_allocated_bytes: prediction.report.memory.peak_allocated_bytes,
+        report,
+    }))
 }
 
-/// The note about the step times of all samples.
-fn spread(steps: &mut [f64], routing: Routing) -> Note {
-    steps.sort_by(f64::total_cmp);
-    let at = |share: f64| steps[((steps.len() - 1) as f64 * share).round() as usize] * 1e3;
-    let mean = steps.iter().sum::<f64>() / steps.len() as f64 * 1e3;
+/// The cluster that a run was simulated on.
+fn cluster(layout: &Layout) -> Option<ClusterSheet> {
+    serde_json::from_slice(&std::fs::read(&layout.cluster).ok()?).ok()
+}
+
+/// That some runs are missing.
+fn incomplete(missing: u64, count: u64) -> Note {
     Note {
-        severity: Severity::Info,
+        severity: Severity::Warning,
         code: "samples".to_owned(),
-        text: format!(
-            "Step times of {} runs with choices drawn by `{routing}` and the seeds after it: {:.2} to {:.2} ms, median \
-             {:.2} ms, mean {mean:.2} ms, a tenth above {:.2} ms.",
-            steps.len(),
-            at(0.0),
-            at(1.0),
-            at(0.5),
-            at(0.9),
-        ),
-        action: None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_spread_is_told() {
-        let mut steps = [0.004, 0.002, 0.003];
-        let note = spread(&mut steps, Routing::UNIFORM);
-        assert!(
-            note.text.contains("3 runs") && note.text.contains("2.00 to 4.00 ms, median 3.00 ms"),
-            "{}",
-            note.text
-        );
+        text: format!("{missing} of {count} samples ended early or had no step, and are left out."),
+        action: Some("look at the messages above".to_owned()),
     }
 }

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use trompe_base::Rank;
+use trompe_base::{Bytes, Rank};
 use trompe_fatbin::SmArch;
 use trompe_rendezvous::{Ranks, Server};
 use trompe_results::{Note, Severity};
 
-use crate::discovery::{Findings, Others, Scout, lottery};
+use crate::discovery::{Findings, Others, Scout, Unlike, lottery};
 use crate::launch::{self, Emulation, Ended, Worker};
 use crate::python::{self, Found, Torch};
 use crate::run::met;
@@ -162,7 +162,9 @@ impl Workers {
     ) -> Result<Self, SessionError> {
         let Some(world) = &launch.world else {
             let arguments = launch.command.get(1..).unwrap_or_default().to_vec();
-            if !matches!(choice, RankChoice::Auto | RankChoice::All) {
+            let named = !matches!(choice, RankChoice::Auto | RankChoice::All);
+            let is_module = arguments.first().is_some_and(|word| word == "-m");
+            if named && python::is_python(found.program.as_os_str()) && !is_module {
                 return Err(SessionError::NoRanks);
             }
             fs::create_dir_all(board).map_err(|source| SessionError::writing(board, source))?;
@@ -324,6 +326,11 @@ impl Workers {
         Ok(Some(more))
     }
 
+    /// Whether the processes are ranks of a distributed job.
+    pub(super) const fn are_ranks(&self) -> bool {
+        self.job.is_some()
+    }
+
     /// Why other ranks run than were to at first.
     pub(super) const fn chosen(&self) -> Option<&Note> {
         self.chosen.as_ref()
@@ -389,23 +396,29 @@ fn told(job: &Job, findings: &Findings) -> Vec<Note> {
             severity: Severity::Info,
             code: "ranks".to_owned(),
             text: format!(
-                "Of {} ranks {ran} ran to the end, {compared} did the same operations as one of those over two \
-                 steps{pairs}, and {assumed} are assumed to.",
+                "Of {} ranks {ran} ran to the end, {compared} did the same operations in the same memory as \
+                 one of those over two steps{pairs}, and {assumed} are assumed to.",
                 job.world.size
             ),
             action: (assumed > 0).then(|| "pass `--verify N` to compare N others".to_owned()),
         });
     }
     for difference in &findings.differences {
-        let (own, other) = &difference.what;
+        let (rank, like) = (difference.rank, difference.like);
+        let what = match difference.what {
+            Unlike::Operation { number, own, other } => format!(
+                "does not do what rank {like} does: its operation {number} is {own}, there it is {other} or has other sizes"
+            ),
+            Unlike::Memory { own, other } => format!(
+                "does what rank {like} does, but its peak memory is {}, there it is {}",
+                Bytes(own),
+                Bytes(other)
+            ),
+        };
         notes.push(Note {
             severity: Severity::Warning,
             code: "rank-differs".to_owned(),
-            text: format!(
-                "Rank {} does not do what rank {} does: its operation {} is {own}, there it is {other} or has other \
-                 sizes. Ranks near it that did not run may differ too.",
-                difference.rank, difference.like, difference.operation
-            ),
+            text: format!("Rank {rank} {what}. Ranks near it that did not run may differ too."),
             action: Some("let more of them run with `--ranks`".to_owned()),
         });
     }
@@ -429,14 +442,15 @@ fn program(worker: &WorkerCommand, found: &Found) -> Result<(PathBuf, Vec<OsStri
 
 /// The ranks to run when some of `present` want others.
 ///
-/// Ranks that wait for each other's objects are neighbours in a pipeline. When the first rank wants one, the ranks at
-/// that distance from each other are one pipeline, of all stages; it is enough. Otherwise the wanted ones are added.
+/// Ranks that wait for each other's objects are neighbours in a pipeline, so whichever of the two ends says it first, the ranks at
+/// that distance from the first one are one pipeline, of all stages; it is enough. Otherwise the wanted ones are added.
 fn enough(size: u32, present: &[Rank], wanted: &[(Rank, Rank)]) -> Vec<Rank> {
     const LONGEST: u32 = 64;
-    let distance = wanted.iter().filter(|(rank, _)| rank.0 == 0).map(|(_, other)| other.0).min();
+    let ends = wanted.iter().filter(|(rank, _)| rank.0 == 0 || rank.0 + 1 == size);
+    let distance = ends.map(|(rank, other)| rank.0.abs_diff(other.0)).min();
     if let Some(distance) = distance.filter(|n| *n > 0 && size.is_multiple_of(*n) && size / n <= LONGEST) {
         let pipeline: Vec<Rank> = (0..size).step_by(distance as usize).map(Rank).collect();
-        if pipeline != present {
+        if !pipeline.iter().all(|rank| present.contains(rank)) {
             return pipeline;
         }
     }
@@ -477,7 +491,9 @@ mod tests {
     fn wanted_ranks_run_in_the_next_attempt() {
         check(&[0, 31], &[], &[0, 31]);
         check(&[0, 31], &[(0, 8), (31, 23)], &[0, 8, 16, 24]);
-        check(&[0, 31], &[(31, 23)], &[0, 23, 31]);
+        // Whoever says it first.
+        check(&[0, 31], &[(31, 23)], &[0, 8, 16, 24]);
+        check(&[0, 31], &[(0, 24), (31, 23)], &[0, 8, 16, 24]);
         check(&[0, 31], &[(0, 5)], &[0, 5, 31]);
         check(&[0, 8, 16, 24], &[(0, 8), (8, 9)], &[0, 8, 9, 16, 24]);
     }
