@@ -5,6 +5,8 @@
 //! MTE2, V, MTE3: from each run of accesses to the next a *ready* event is inserted, and from the last back to the first
 //! a *valid* event that is set as often at the start as the buffer has slots. So a pipe waits until the one before has
 //! done its part, and the first one until a slot is free. Buffers with the same pipes in the same block share events.
+//!
+//! Events are named after their buffers, `a+b filled` and `a+b freed`, since reports say what a pipe waited for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +41,7 @@ impl Node {
 struct Cycle {
     runs: Vec<(Pipe, usize, usize)>,
     slots: usize,
+    buffers: Vec<String>,
 }
 
 /// What is put before and after an instruction.
@@ -53,7 +56,7 @@ pub(crate) fn expand(
 ) -> Result<Vec<Instruction>, ProgramError> {
     let mut out = Vec::with_capacity(instructions.len());
     let mut at = 0;
-    let mut regions = 0;
+    let mut names: BTreeSet<String> = instructions.iter().filter_map(event_name).collect();
     while at < instructions.len() {
         let refuse = |index: usize, problem: &str| {
             let instruction: &Instruction = &instructions[index];
@@ -65,9 +68,9 @@ pub(crate) fn expand(
             "start_auto_sync" => {
                 let end = instructions[at..].iter().position(|instruction| instruction.op == "end_auto_sync");
                 let end = at + end.ok_or_else(|| refuse(at, "is never ended"))?;
-                let region = Region { instructions, tensors, pipes, number: regions };
-                out.extend(region.expand(at + 1, end).map_err(|(index, problem)| refuse(index, &problem))?);
-                regions += 1;
+                let region = Region { instructions, tensors, pipes };
+                let expanded = region.expand(at + 1, end, &mut names);
+                out.extend(expanded.map_err(|(index, problem)| refuse(index, &problem))?);
                 at = end + 1;
             }
             "end_auto_sync" => return Err(refuse(at, "ends no region")),
@@ -84,11 +87,15 @@ struct Region<'a> {
     instructions: &'a [Instruction],
     tensors: &'a [Tensor],
     pipes: &'a [Pipe],
-    number: usize,
 }
 
 impl Region<'_> {
-    fn expand(&self, start: usize, end: usize) -> Result<Vec<Instruction>, (usize, String)> {
+    fn expand(
+        &self,
+        start: usize,
+        end: usize,
+        names: &mut BTreeSet<String>,
+    ) -> Result<Vec<Instruction>, (usize, String)> {
         let mut at = start;
         let root = Node::Block(start, end.max(start + 1) - 1, self.tree(&mut at, end)?);
         let (buffers, slots) = self.buffers(start, end);
@@ -102,12 +109,13 @@ impl Region<'_> {
         for (buffer, accesses) in &by_buffer {
             let used: BTreeSet<Pipe> = accesses.iter().map(|access| access.1).collect();
             if used.len() > 1 {
-                self.follow(&root, accesses, slots.get(buffer).copied().unwrap_or(1), &mut cycles)?;
+                let buffer = (*buffer, slots.get(buffer).copied().unwrap_or(1));
+                self.follow(&root, accesses, buffer, &mut cycles)?;
             }
         }
         let (mut created, mut inserted) = (Vec::new(), Inserted::new());
-        for (number, cycle) in cycles.values().enumerate() {
-            self.insert(number, cycle, &mut created, &mut inserted);
+        for cycle in cycles.values() {
+            insert(cycle, names, &mut created, &mut inserted);
         }
         let mut out = created;
         for index in start..end {
@@ -225,7 +233,7 @@ impl Region<'_> {
         &self,
         node: &Node,
         accesses: &[(usize, Pipe)],
-        slots: usize,
+        (buffer, slots): (&str, usize),
         cycles: &mut BTreeMap<(usize, Vec<Pipe>), Cycle>,
     ) -> Result<(), (usize, String)> {
         let Node::Block(first, _, children) = node else { return Ok(()) };
@@ -238,7 +246,7 @@ impl Region<'_> {
         if let [only] = busy.as_slice()
             && matches!(only, Node::Block(..))
         {
-            return self.follow(only, accesses, slots, cycles);
+            return self.follow(only, accesses, (buffer, slots), cycles);
         }
         for child in busy {
             let pipes = inside(child);
@@ -253,6 +261,8 @@ impl Region<'_> {
                 None => runs.push((pipe, child.first(), child.last())),
             }
         }
+        // The first slot stands for the buffer.
+        let buffer = buffer.strip_suffix(".0").unwrap_or(buffer).to_owned();
         let key = (*first, runs.iter().map(|run| run.0).collect::<Vec<_>>());
         match cycles.get_mut(&key) {
             // Share the events where the runs do not change their order by it.
@@ -262,44 +272,71 @@ impl Region<'_> {
                     mine.2 = mine.2.max(theirs.2);
                 }
                 cycle.slots = cycle.slots.min(slots);
+                cycle.buffers.push(buffer);
             }
             Some(_) => {
                 let unique = (key.0 + cycles.len() * 1_000_000, key.1);
-                cycles.insert(unique, Cycle { runs, slots });
+                cycles.insert(unique, Cycle { runs, slots, buffers: vec![buffer] });
             }
             None => {
-                cycles.insert(key, Cycle { runs, slots });
+                cycles.insert(key, Cycle { runs, slots, buffers: vec![buffer] });
             }
         }
         Ok(())
     }
+}
 
-    /// Puts the events of a cycle around its runs.
-    fn insert(&self, number: usize, cycle: &Cycle, created: &mut Vec<Instruction>, inserted: &mut Inserted) {
-        let create =
-            ["create_sevent", "create_devent", "create_tevent", "create_qevent"][cycle.slots.clamp(1, 4) - 1];
-        let count = cycle.runs.len();
-        for at in 0..count {
-            let (next, wraps) = ((at + 1) % count, at + 1 == count);
-            let ((source, _, end), (target, begin, _)) = (cycle.runs[at], cycle.runs[next]);
-            if source == target {
-                continue;
-            }
-            let kind = if wraps { "valid" } else { "ready" };
-            let name = format!("auto{}_{number}_{kind}{at}", self.number);
-            created.push(instruction(
-                create,
-                &[
-                    ("name", Argument::Text(name.clone())),
-                    ("src_pipe", Argument::Text(source.name().to_owned())),
-                    ("dst_pipe", Argument::Text(target.name().to_owned())),
-                    ("preset", Argument::Bool(wraps)),
-                ],
-            ));
-            let event = [("event", Argument::Text(name))];
-            inserted.entry(begin).or_default().0.push(instruction("event_wait", &event));
-            inserted.entry(end).or_default().1.push(instruction("event_set", &event));
+/// Puts the events of a cycle around its runs.
+fn insert(
+    cycle: &Cycle,
+    names: &mut BTreeSet<String>,
+    created: &mut Vec<Instruction>,
+    inserted: &mut Inserted,
+) {
+    let create =
+        ["create_sevent", "create_devent", "create_tevent", "create_qevent"][cycle.slots.clamp(1, 4) - 1];
+    let count = cycle.runs.len();
+    for at in 0..count {
+        let (next, wraps) = ((at + 1) % count, at + 1 == count);
+        let ((source, _, end), (target, begin, _)) = (cycle.runs[at], cycle.runs[next]);
+        if source == target {
+            continue;
         }
+        let name = fresh_name(&cycle.buffers, if wraps { "freed" } else { "filled" }, names);
+        created.push(instruction(
+            create,
+            &[
+                ("name", Argument::Text(name.clone())),
+                ("src_pipe", Argument::Text(source.name().to_owned())),
+                ("dst_pipe", Argument::Text(target.name().to_owned())),
+                ("preset", Argument::Bool(wraps)),
+            ],
+        ));
+        let event = [("event", Argument::Text(name))];
+        inserted.entry(begin).or_default().0.push(instruction("event_wait", &event));
+        inserted.entry(end).or_default().1.push(instruction("event_set", &event));
+    }
+}
+
+/// A name that no event has yet, for example `a+b filled`.
+fn fresh_name(buffers: &[String], what: &str, names: &mut BTreeSet<String>) -> String {
+    const SHOWN: usize = 3;
+    let more = if buffers.len() > SHOWN { "+…" } else { "" };
+    let base = format!("{}{more} {what}", buffers[..buffers.len().min(SHOWN)].join("+"));
+    let mut name = base.clone();
+    let mut number = 2;
+    while !names.insert(name.clone()) {
+        name = format!("{base} {number}");
+        number += 1;
+    }
+    name
+}
+
+/// The name that an instruction gives to an event.
+fn event_name(instruction: &Instruction) -> Option<String> {
+    match instruction.args.get("name") {
+        Some(Argument::Text(name)) if instruction.op.ends_with("event") => Some(name.clone()),
+        _ => None,
     }
 }
 

@@ -117,6 +117,7 @@ function activity() {
               width: part + 0.3,
               height: tall,
               fill: color(name),
+              "shape-rendering": "crispEdges",
             },
             svg(
               "title",
@@ -128,12 +129,12 @@ function activity() {
       });
     });
     for (let cycle = 0; cycle <= run.cycles; cycle += step) {
-      const last = cycle + step > run.cycles;
+      const anchor = cycle === 0 ? "start" : x(cycle) > width - 40 ? "end" : "middle";
       picture.append(
         svg("line", { x1: x(cycle), x2: x(cycle), y1: 0, y2: bottom + 4, stroke: color("line") }),
         svg(
           "text",
-          { x: x(cycle), y: bottom + 18, "text-anchor": cycle === 0 ? "start" : last ? "end" : "middle" },
+          { x: x(cycle), y: bottom + 18, "text-anchor": anchor },
           count(cycle),
         ),
       );

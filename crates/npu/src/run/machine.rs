@@ -401,8 +401,12 @@ fn uses(core: &Core) -> Vec<PipeUse> {
             let name = |(op, detail): (Op, u32)| match op {
                 Op::EventWait | Op::EventRelease => {
                     let event = &state.code.events[detail as usize];
-                    format!("{} from {}", event.name, event.source.name())
+                    format!("{} by {}", event.name, event.source.name())
                 }
+                Op::WaitCube => format!("flag {detail} of the cube"),
+                Op::WaitVec => format!("flag {detail} of the vector lanes"),
+                Op::AllcubeWait => format!("all cubes, flag {detail}"),
+                Op::AllvecWait => format!("all vector lanes, flag {detail}"),
                 op => format!("{} {detail}", crate::ops::spec_of(op).name),
             };
             let mut named = BTreeMap::<String, u64>::new();

@@ -53,7 +53,9 @@ fn the_summary_says_where_the_time_went() {
     // The busy share is the mean of the activity.
     let mean = pipe.activity.iter().sum::<f64>() / pipe.activity.len() as f64;
     assert!((mean - pipe.busy_share).abs() < 2e-3, "{mean}");
-    assert!(summary.pipes.iter().any(|pipe| pipe.waits.iter().any(|wait| wait.what.contains("from MTE2"))));
+    assert!(
+        summary.pipes.iter().any(|pipe| pipe.waits.iter().any(|wait| wait.what.ends_with(" filled by MTE2")))
+    );
     let critical: u64 = summary.critical_path.iter().map(|row| row.tasks).sum();
     assert_eq!(critical, summary.critical_tasks);
     assert!(summary.critical_path.is_sorted_by(|a, b| a.cycles >= b.cycles));
