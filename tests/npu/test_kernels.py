@@ -19,6 +19,7 @@ class Kernels(Case):
             ("f32", 256, 128, torch.float32),
             ("bf16", 256, 128, torch.bfloat16),
             ("f8e4m3", 256, 128, torch.float8_e4m3fn),
+            ("f8e5m2", 256, 128, torch.float8_e5m2),
         ):
             for device in DEVICES if name != "32_cores" else ("ascend-950",):
                 with self.subTest(name, device=device):

@@ -29,6 +29,7 @@ fn all() -> Vec<(&'static str, Program)> {
         ("matmul_f32", matmul(&Matmul { dtype: ElementType::F32, slots: 2, ..SMALL })),
         ("matmul_bf16", matmul(&Matmul { dtype: ElementType::Bf16, slots: 2, ..SMALL })),
         ("matmul_f8e4m3", matmul(&Matmul { dtype: ElementType::F8e4m3, slots: 2, ..SMALL })),
+        ("matmul_f8e5m2", matmul(&Matmul { dtype: ElementType::F8e5m2, slots: 2, ..SMALL })),
         ("matmul_i8", matmul(&Matmul { dtype: ElementType::I8, slots: 2, ..SMALL })),
         ("mix", mix(1024, 4)),
         ("softmax", row_kernel(RowKernel::Softmax, 256, 2)),

@@ -9,6 +9,7 @@ mod kernels;
 mod properties;
 mod published;
 mod python;
+mod rest;
 mod shown;
 mod support;
 mod vector_ops;
