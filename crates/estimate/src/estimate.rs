@@ -35,6 +35,8 @@ pub enum Basis {
     Learned,
     /// Constants fitted on measurements of this family and device generation.
     Fitted,
+    /// The operation is a program that was run cycle by cycle on a model of the device's cores.
+    Simulated,
     /// Constants carried over from another generation or family, or assumed.
     Assumed,
     /// No model knows the operation; a stated rule charged it.
@@ -49,6 +51,7 @@ impl Basis {
             Self::Measured => "measured",
             Self::Learned => "learned",
             Self::Fitted => "fitted",
+            Self::Simulated => "simulated",
             Self::Assumed => "assumed",
             Self::Fallback => "fallback",
         }

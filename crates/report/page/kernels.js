@@ -16,7 +16,7 @@ function kernels() {
         h(
           "span",
           { class: "mono clamp" },
-          k.note && h("span", { class: "flag", title: clean(k.note) }, "!"),
+          k.note && k.method !== "simulated" && h("span", { class: "flag", title: clean(k.note) }, "!"),
           k.name,
         ),
         k.caller && h("div", { class: "faint small mono" }, k.caller),

@@ -29,6 +29,7 @@ const OWNERS = {
 const METHODS = {
   measured: "measured on this device with these shapes",
   learned: "a regression trained on measurements, inside its range",
+  simulated: "the kernel's program, run cycle by cycle on a model of the device's cores",
   physics: "a model bounded by what the hardware can do",
   fallback: "a rule of thumb: kernel or sizes were not understood",
 };

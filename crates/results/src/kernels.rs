@@ -149,6 +149,8 @@ pub enum Method {
     Measured,
     /// A regression trained on measurements, inside the range it was trained on.
     Learned,
+    /// The kernel's program was run cycle by cycle on a model of the device's cores.
+    Simulated,
     /// A model from the device sheet, bounded by what the hardware can do.
     Physics,
     /// A rule of thumb, because the kernel or its sizes were not understood.
@@ -158,7 +160,8 @@ pub enum Method {
 
 impl Method {
     /// Every method, most trustworthy first.
-    pub const ALL: [Self; 4] = [Self::Measured, Self::Learned, Self::Physics, Self::Fallback];
+    pub const ALL: [Self; 5] =
+        [Self::Measured, Self::Learned, Self::Simulated, Self::Physics, Self::Fallback];
 
     /// The name in `report.json`, good for people too.
     #[must_use]
@@ -166,6 +169,7 @@ impl Method {
         match self {
             Self::Measured => "measured",
             Self::Learned => "learned",
+            Self::Simulated => "simulated",
             Self::Physics => "physics",
             Self::Fallback => "fallback",
         }

@@ -69,6 +69,7 @@ fn priced(descriptor: &Descriptor, device: &DeviceSheet, estimate: &Estimate) ->
     let method = match estimate.basis {
         Basis::Measured => Method::Measured,
         Basis::Learned => Method::Learned,
+        Basis::Simulated => Method::Simulated,
         Basis::Fallback => Method::Fallback,
         Basis::Fitted | Basis::Assumed => Method::Physics,
     };
