@@ -131,9 +131,37 @@ class Job(Case):
             kinds = {part["kind"] for part in report["breakdown"]}
             self.assertLessEqual({"gemm", "attention", "norm", "elementwise", "communication"}, kinds)
             self.assertTrue((out / "report.html").stat().st_size > 10_000)
+            for kernel in report["kernels"]:
+                self.assertEqual(kernel["method"], "simulated")
+                self.assertIn("simulated on ascend-910b with profile calibrated", kernel["note"])
+                self.assertLess(kernel["low"], kernel["seconds"])
+                self.assertLess(kernel["seconds"], kernel["high"])
             again = folder / "again"
             trompe("simulate", trace, "--npu-profile", "reference", "--out", again)
             other = json.loads((again / "report.json").read_text())
             self.assertNotEqual(other["step_time"]["seconds"], report["step_time"]["seconds"])
             said = trompe("simulate", trace, "--cluster", "dgx-h100", code=2)
             self.assertIn("`h100-sxm5-80` is none", said)
+
+    def test_a_pipeline_on_a_cluster(self):
+        """Four stages of two ranks: every stage works on every micro-batch, and waits for the one before it."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            trace = folder / "pipeline.trace"
+
+            def step(batches):
+                options = ("stages=4", "width=2", "layers=4", f"batches={batches}")
+                values = [part for option in options for part in ("--set", option)]
+                said = trompe("npu", "job", EXAMPLES / "pipeline.py", *values, "--out", trace)
+                self.assertIn("8 ranks, 8 kernels", said)
+                trompe("simulate", trace, "--cluster", "atlas-800t-a2", "--out", folder / "out")
+                report = json.loads((folder / "out" / "report.json").read_text())
+                self.assertEqual(report["verdict"]["status"], "fits")
+                operations = {group["operation"] for group in report["communication"]["groups"]}
+                self.assertLessEqual({"send", "receive"}, operations)
+                return report["step_time"]["seconds"]
+
+            one, two, four = step(1), step(2), step(4)
+            # Fill and drain are the same; every further micro-batch adds what the slowest stage takes.
+            self.assertLess(two, 1.5 * one)
+            self.assertAlmostEqual((four - two) / 2, two - one, delta=0.2 * (two - one))

@@ -1,8 +1,10 @@
 //! A job made of kernels: what every device of a cluster does in a step, as plain data.
 //!
-//! A job file is JSON (its schema is `docs/npu/job.schema.json`): kernels by name, groups of ranks, and one list of
-//! calls that every rank makes in each step. Whoever simulates clusters turns it into a job trace; this module only
-//! says what is wrong with one.
+//! A job file is JSON (its schema is `docs/npu/job.schema.json`): kernels by name, groups of ranks, and the calls that
+//! ranks make in each step: one list for all of them, or one for each stage of a pipeline. Whoever simulates clusters
+//! turns it into a job trace; this module only says what is wrong with one.
+
+mod agree;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,9 +46,24 @@ pub struct Job {
     pub groups: BTreeMap<String, Group>,
     /// Kernels by name.
     pub kernels: BTreeMap<String, Kernel>,
-    /// What every rank does in a step, in order.
+    /// What every rank does in a step, in order; empty in a job with stages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub step: Vec<Call>,
+    /// Stages of a pipeline: the first has the first ranks, and each as many as another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<Stage>,
     /// Device memory of a rank by what it is for.
+    #[serde(default)]
+    pub memory: BTreeMap<String, u64>,
+}
+
+/// A stage of a pipeline: what its ranks do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stage {
+    /// What each of its ranks does in a step, in order.
+    pub step: Vec<Call>,
+    /// Device memory of a rank besides what every rank has.
     #[serde(default)]
     pub memory: BTreeMap<String, u64>,
 }
@@ -159,6 +176,42 @@ pub enum Call {
         #[serde(default)]
         phase: Phase,
     },
+    /// Enqueues a send to the rank at the same place in another stage.
+    Send {
+        /// Number of that stage.
+        to: u32,
+        /// Bytes.
+        bytes: u64,
+        /// Element type.
+        dtype: ElementType,
+        /// Where.
+        #[serde(default)]
+        stream: u32,
+        /// What it is part of.
+        #[serde(default)]
+        operator: String,
+        /// Which part of the step.
+        #[serde(default)]
+        phase: Phase,
+    },
+    /// Enqueues a receive from the rank at the same place in another stage.
+    Receive {
+        /// Number of that stage.
+        from: u32,
+        /// Bytes.
+        bytes: u64,
+        /// Element type.
+        dtype: ElementType,
+        /// Where.
+        #[serde(default)]
+        stream: u32,
+        /// What it is part of.
+        #[serde(default)]
+        operator: String,
+        /// Which part of the step.
+        #[serde(default)]
+        phase: Phase,
+    },
     /// Records an event on a stream.
     Record {
         /// Its name.
@@ -226,15 +279,46 @@ impl Job {
                 ));
             }
         }
-        let mut recorded = BTreeSet::new();
-        for (at, call) in self.step.iter().enumerate() {
-            self.check_call(call, &mut recorded).map_err(|problem| format!("step[{at}]: {problem}"))?;
+        match (self.step.is_empty(), self.stages.len()) {
+            (false, 1..) => {
+                return Err("has `step` and `stages`; write what ranks do in one of them".to_owned());
+            }
+            (true, 1..) if !(self.ranks as usize).is_multiple_of(self.stages.len()) => {
+                let stages = self.stages.len();
+                return Err(format!(
+                    "{} ranks cannot be shared out among {stages} stages evenly",
+                    self.ranks
+                ));
+            }
+            _ => {}
         }
-        if self.step.iter().any(|call| matches!(call, Call::Kernel { .. } | Call::Collective { .. })) {
-            Ok(())
-        } else {
-            Err("`step` has no kernel and no collective".to_owned())
+        for (stage, step) in self.steps_of_stages().into_iter().enumerate() {
+            let place = if self.stages.is_empty() { String::new() } else { format!("stages[{stage}].") };
+            let mut recorded = BTreeSet::new();
+            for (at, call) in step.iter().enumerate() {
+                self.check_call(call, &mut recorded)
+                    .map_err(|problem| format!("{place}step[{at}]: {problem}"))?;
+            }
+            if !step.iter().any(|call| matches!(call, Call::Kernel { .. } | Call::Collective { .. })) {
+                return Err(format!("`{place}step` has no kernel and no collective"));
+            }
         }
+        agree::check(self)
+    }
+
+    /// What the ranks of each stage do; one stage for a job without.
+    #[must_use]
+    pub fn steps_of_stages(&self) -> Vec<&[Call]> {
+        if self.stages.is_empty() {
+            return vec![&self.step];
+        }
+        self.stages.iter().map(|stage| stage.step.as_slice()).collect()
+    }
+
+    /// Ranks of a stage.
+    #[must_use]
+    pub fn ranks_per_stage(&self) -> u32 {
+        self.ranks / self.stages.len().max(1) as u32
     }
 
     fn check_call<'a>(&'a self, call: &'a Call, recorded: &mut BTreeSet<&'a str>) -> Result<(), String> {
@@ -249,6 +333,13 @@ impl Job {
         match call {
             Call::Kernel { kernel, .. } => known("kernel", kernel, self.kernels.keys().collect()),
             Call::Collective { group, .. } => known("group", group, self.groups.keys().collect()),
+            Call::Send { to: stage, .. } | Call::Receive { from: stage, .. } => {
+                if self.stages.get(*stage as usize).is_some() {
+                    return Ok(());
+                }
+                let stages = self.stages.len();
+                Err(format!("there is no stage {stage}; the job has {stages}, numbered from 0"))
+            }
             Call::Record { event, .. } => {
                 recorded.insert(event);
                 Ok(())
@@ -311,6 +402,10 @@ mod tests {
             "step[1]: there is no group `dp`; the job has `tp`",
         );
         check(|job| job["step"] = serde_json::json!([]), "no kernel and no collective");
+        check(
+            |job| job["step"][0] = serde_json::json!({ "call": "send", "to": 1, "bytes": 8, "dtype": "f32" }),
+            "step[0]: there is no stage 1; the job has 0",
+        );
         check(
             |job| job["step"][0] = serde_json::json!({ "call": "wait", "event": "e" }),
             "step[0]: waits for event `e`",

@@ -1,5 +1,6 @@
 """A job made of kernels: what every device of a cluster does in a step."""
 
+import contextlib
 import json
 import pathlib
 
@@ -7,8 +8,8 @@ import pathlib
 class Job:
     """A job under construction; `save` writes the file that `trompe npu job` reads.
 
-    Every rank makes the same calls in the same order, `steps` times. Calls go to stream 0 unless told
-    otherwise; kernels of one stream run one after the other, and events order streams.
+    Every rank (of a stage, in a pipeline) makes the same calls in the same order, `steps` times. Calls go to
+    stream 0 unless told otherwise; kernels of one stream run one after the other, and events order streams.
     """
 
     def __init__(self, name, ranks=1, *, steps=3, tokens=None, samples=None):
@@ -21,8 +22,10 @@ class Job:
             "groups": {},
             "kernels": {},
             "step": [],
+            "stages": [],
             "memory": {},
         }
+        self._now = self.data
         self.data |= {key: value for key, value in (("tokens", tokens), ("samples", samples)) if value}
 
     def group(self, name, size, stride=1):
@@ -35,9 +38,24 @@ class Job:
         self.data["kernels"][name] = {"program": program.data, "does": does}
         return name
 
+    @contextlib.contextmanager
+    def stage(self):
+        """What follows is done by the next stage of a pipeline; gives its number.
+
+        The ranks are shared out evenly: the first stage has the first ones.
+        """
+        if self.data["step"]:
+            raise ValueError("the job has calls outside its stages")
+        self.data["stages"].append({"step": [], "memory": {}})
+        self._now = self.data["stages"][-1]
+        try:
+            yield len(self.data["stages"]) - 1
+        finally:
+            self._now = self.data
+
     def memory(self, owner, size):
-        """Device memory of a rank in bytes."""
-        self.data["memory"][owner] = self.data["memory"].get(owner, 0) + size
+        """Device memory of a rank in bytes; inside a stage, of a rank of that stage."""
+        self._now["memory"][owner] = self._now["memory"].get(owner, 0) + size
 
     def run(self, kernel, *, stream=0, operator="", phase="forward"):
         """Runs a kernel."""
@@ -56,6 +74,14 @@ class Job:
     def reduce_scatter(self, group, size, dtype, **where):
         self.collective("reduce_scatter", group, size, dtype, **where)
 
+    def send(self, to, size, dtype, **where):
+        """Sends to the rank at the same place in stage `to`; `where`: stream, operator, phase."""
+        self._call("send", to=to, bytes=size, dtype=dtype, **where)
+
+    def receive(self, source, size, dtype, **where):
+        """Receives from the rank at the same place in stage `source`."""
+        self._call("receive", **{"from": source}, bytes=size, dtype=dtype, **where)
+
     def record(self, event, stream=0):
         """Records an event on a stream."""
         self._call("record", event=event, stream=stream)
@@ -73,10 +99,13 @@ class Job:
         self._call("host", microseconds=microseconds)
 
     def _call(self, call, **operands):
-        self.data["step"].append({"call": call} | operands)
+        if self._now is self.data and self.data["stages"]:
+            raise ValueError("the job has stages; make calls inside them, as in `with job.stage():`")
+        self._now["step"].append({"call": call} | operands)
 
     def to_json(self):
-        return json.dumps(self.data, indent=1)
+        data = {key: value for key, value in self.data.items() if value or key not in ("step", "stages")}
+        return json.dumps(data, indent=1)
 
     def save(self, path):
         pathlib.Path(path).write_text(self.to_json())

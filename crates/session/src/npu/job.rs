@@ -1,6 +1,7 @@
 //! From the description of a job made of NPU kernels to a job trace.
 //!
-//! Every rank makes the same calls, so the trace has one template. The host's own time between calls is what the
+//! All ranks of a stage make the same calls, so the trace has one template for each stage; a job without stages is one
+//! stage. The host's own time between calls is what the
 //! description says; what a launch costs comes from the cluster's host when the trace is simulated.
 
 use std::collections::BTreeMap;
@@ -68,7 +69,7 @@ pub fn job(request: &JobRequest) -> Result<String, SessionError> {
         described.name,
         described.ranks,
         described.kernels.len(),
-        described.step.len(),
+        described.steps_of_stages().iter().map(|step| step.len()).sum::<usize>(),
         request.out.display(),
         request.out.display()
     ))
@@ -76,49 +77,74 @@ pub fn job(request: &JobRequest) -> Result<String, SessionError> {
 
 /// The trace of a job without its facts.
 fn translate(job: &Job, times: &KernelTimes) -> Result<JobTrace, SessionError> {
-    let mut template = RankTemplate { ending: Ending::Orderly, ..RankTemplate::default() };
-    let mut rows = BTreeMap::new();
+    let mut operations = BTreeMap::new();
     for (name, kernel) in &job.kernels {
         let macs = times
             .multiply_adds(&kernel.program)
             .map_err(|error| refused(format!("kernel `{name}`: {error}")))?;
-        rows.insert(name.as_str(), template.operations.len() as u32);
-        template.operations.push(operation(name, kernel, macs));
+        operations.insert(name.as_str(), operation(name, kernel, macs));
+    }
+    let templates = (0..job.steps_of_stages().len()).map(|stage| template(job, stage, &operations)).collect();
+    let per_stage = job.ranks_per_stage();
+    let mut communicators = Vec::new();
+    let mut ranks: Vec<RankInstance> = (0..job.ranks)
+        .map(|rank| RankInstance {
+            template: (rank / per_stage) as usize,
+            communicators: Vec::new(),
+            emulated: true,
+        })
+        .collect();
+    // In the order of the slots: the groups, then the ranks at one place of all stages.
+    let mut join = |members: Vec<u32>, purpose: &str| {
+        for rank in &members {
+            ranks[*rank as usize].communicators.push(communicators.len());
+        }
+        let members = members.into_iter().map(Rank).collect();
+        communicators.push(Communicator { members, purpose: Some(purpose.to_owned()) });
+    };
+    for (name, group) in &job.groups {
+        group.members(job.ranks).into_iter().for_each(|members| join(members, name));
+    }
+    if job.stages.len() > 1 {
+        for place in 0..per_stage {
+            join((place..job.ranks).step_by(per_stage as usize).collect(), "pipeline");
+        }
+    }
+    Ok(JobTrace { templates, ranks, communicators, ..JobTrace::default() })
+}
+
+/// What the ranks of a stage do.
+fn template(job: &Job, stage: usize, operations: &BTreeMap<&str, Operation>) -> RankTemplate {
+    let step = job.steps_of_stages()[stage];
+    let mut template = RankTemplate { ending: Ending::Orderly, ..RankTemplate::default() };
+    let mut rows = BTreeMap::new();
+    for (name, operation) in operations {
+        let used = |call: &Call| matches!(call, Call::Kernel { kernel, .. } if kernel == name);
+        if step.iter().any(used) {
+            rows.insert(*name, template.operations.len() as u32);
+            template.operations.push(operation.clone());
+        }
     }
     let slots: BTreeMap<&str, u32> = job.groups.keys().map(String::as_str).zip(0..).collect();
     let mut writer = Writer { template, rows, slots, ..Writer::default() };
     for _ in 0..job.steps {
         writer.template.steps.boundaries.push(writer.template.events.len());
-        for call in &job.step {
+        for call in step {
             writer.call(call);
         }
     }
     let mut template = writer.template;
     template.steps.boundaries.push(template.events.len());
-    let warmup = usize::from(job.steps > 1);
     template.steps = Steps {
-        warmup,
+        warmup: usize::from(job.steps > 1),
         source: StepSource::Marker,
         samples: job.samples,
         tokens: job.tokens,
         samples_from: job.tokens.or(job.samples).map(|_| "the job's description".to_owned()),
         ..template.steps
     };
-    template.memory = memory(job);
-    let mut communicators = Vec::new();
-    let mut ranks: Vec<RankInstance> = (0..job.ranks)
-        .map(|_| RankInstance { template: 0, communicators: Vec::new(), emulated: true })
-        .collect();
-    for (name, group) in &job.groups {
-        for members in group.members(job.ranks) {
-            for rank in &members {
-                ranks[*rank as usize].communicators.push(communicators.len());
-            }
-            let members = members.into_iter().map(Rank).collect();
-            communicators.push(Communicator { members, purpose: Some(name.clone()) });
-        }
-    }
-    Ok(JobTrace { templates: vec![template], ranks, communicators, ..JobTrace::default() })
+    template.memory = memory(job, stage);
+    template
 }
 
 /// A kernel as an operation. Ideal bytes are those of its inputs and outputs, operations those of its matrix products.
@@ -183,10 +209,14 @@ const fn dtype(kind: ElementType) -> DType {
     }
 }
 
-/// What the description says, as the allocator's state all the time.
-fn memory(job: &Job) -> Memory {
-    let total = Bytes(job.memory.values().sum());
-    let mut owners: Vec<_> = job.memory.iter().map(|(owner, bytes)| (owner.clone(), Bytes(*bytes))).collect();
+/// What the description says of a stage, as the allocator's state all the time.
+fn memory(job: &Job, stage: usize) -> Memory {
+    let mut all = job.memory.clone();
+    for (owner, bytes) in job.stages.get(stage).iter().flat_map(|stage| &stage.memory) {
+        *all.entry(owner.clone()).or_default() += bytes;
+    }
+    let total = Bytes(all.values().sum());
+    let mut owners: Vec<_> = all.into_iter().map(|(owner, bytes)| (owner, Bytes(bytes))).collect();
     owners.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     let stated = (!owners.is_empty()).then_some(total);
     Memory {
@@ -206,8 +236,8 @@ struct Writer<'a> {
     slots: BTreeMap<&'a str, u32>,
     /// Events: number and version of the last recording.
     events: BTreeMap<&'a str, (u32, u32)>,
-    /// Calls of each communicator slot.
-    sequences: BTreeMap<u32, u64>,
+    /// Calls of each communicator slot; sends and receives apart, for each peer.
+    sequences: BTreeMap<(u32, Option<(CollectiveKind, u32)>), u64>,
     /// Host time since the last call.
     gap: Duration,
 }
@@ -226,9 +256,6 @@ impl<'a> Writer<'a> {
             }
             Call::Collective { kind, group, bytes, dtype: element, stream, operator, phase } => {
                 let communicator = self.slots[group.as_str()];
-                let next = self.sequences.entry(communicator).or_default();
-                let sequence = *next;
-                *next += 1;
                 let kind = match kind {
                     describe::Collective::AllReduce => CollectiveKind::AllReduce,
                     describe::Collective::AllGather => CollectiveKind::AllGather,
@@ -236,18 +263,16 @@ impl<'a> Writer<'a> {
                     describe::Collective::Broadcast => CollectiveKind::Broadcast,
                     describe::Collective::AllToAll => CollectiveKind::AllToAll,
                 };
-                let collective = Collective {
-                    kind,
-                    communicator,
-                    sequence,
-                    bytes: Bytes(*bytes),
-                    dtype: dtype(*element),
-                    peer: 0,
-                    group: 0,
-                };
-                let stream = self.stream(*stream);
-                let site = self.site(operator, *phase);
-                self.event(CallClass::Collective, site, Action::Collective { stream, collective });
+                let size = (*bytes, *element);
+                self.collective((kind, communicator, None), size, (*stream, operator, *phase));
+            }
+            Call::Send { to: peer, bytes, dtype, stream, operator, phase } => {
+                let kind = (CollectiveKind::Send, self.slots.len() as u32, Some(*peer));
+                self.collective(kind, (*bytes, *dtype), (*stream, operator, *phase));
+            }
+            Call::Receive { from: peer, bytes, dtype, stream, operator, phase } => {
+                let kind = (CollectiveKind::Recv, self.slots.len() as u32, Some(*peer));
+                self.collective(kind, (*bytes, *dtype), (*stream, operator, *phase));
             }
             Call::Record { event, stream } => {
                 let stream = self.stream(*stream);
@@ -271,6 +296,29 @@ impl<'a> Writer<'a> {
             }
             Call::Host { microseconds } => self.gap += Duration::from_secs_f64(microseconds * 1e-6),
         }
+    }
+
+    fn collective(
+        &mut self,
+        (kind, communicator, peer): (CollectiveKind, u32, Option<u32>),
+        (bytes, element): (u64, ElementType),
+        (stream, operator, phase): (u32, &str, describe::Phase),
+    ) {
+        let next = self.sequences.entry((communicator, peer.map(|peer| (kind, peer)))).or_default();
+        let sequence = *next;
+        *next += 1;
+        let collective = Collective {
+            kind,
+            communicator,
+            sequence,
+            bytes: Bytes(bytes),
+            dtype: dtype(element),
+            peer: peer.unwrap_or(0),
+            group: 0,
+        };
+        let stream = self.stream(stream);
+        let site = self.site(operator, phase);
+        self.event(CallClass::Collective, site, Action::Collective { stream, collective });
     }
 
     fn event(&mut self, call: CallClass, site: u32, action: Action) {
@@ -300,5 +348,65 @@ impl<'a> Writer<'a> {
             sites.len() - 1
         });
         at as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trompe_npu::{Device, Profile, kernels};
+
+    /// Two stages of two ranks; the second sends something back.
+    #[test]
+    fn a_pipeline_is_a_template_for_each_stage() {
+        let add = serde_json::json!({ "call": "kernel", "kernel": "add" });
+        let pair = |call: &str, key: &str, stage: u32| {
+            let mut pair = serde_json::json!({ "call": call, "bytes": 256, "dtype": "f32", "stream": 1 });
+            pair[key] = stage.into();
+            pair
+        };
+        let job = serde_json::json!({
+            "format": "trompe-npu-job", "version": 1, "name": "two stages", "ranks": 4, "steps": 2,
+            "groups": { "tp": { "size": 2 } },
+            "kernels": {
+                "add": { "program": kernels::vector_add(64, 64, 1) },
+                "other": { "program": kernels::vector_add(128, 64, 1) },
+            },
+            "memory": { "weights": 10 },
+            "stages": [
+                { "step": [add, pair("send", "to", 1), pair("receive", "from", 1)] },
+                {
+                    "step": [pair("receive", "from", 0), add, pair("send", "to", 0)],
+                    "memory": { "weights": 5 },
+                },
+            ],
+        });
+        let device = Device::named("ascend-910b").unwrap();
+        let times = KernelTimes::new(device.clone(), Profile::named("reference", &device).unwrap());
+        let trace = translate(&Job::from_json(&job.to_string()).unwrap(), &times).unwrap();
+        assert_eq!(trace.ranks.iter().map(|rank| rank.template).collect::<Vec<_>>(), [0, 0, 1, 1]);
+        let members: Vec<Vec<u32>> = trace
+            .communicators
+            .iter()
+            .map(|communicator| communicator.members.iter().map(|rank| rank.0).collect())
+            .collect();
+        assert_eq!(members, [[0, 1], [2, 3], [0, 2], [1, 3]]);
+        assert_eq!(trace.ranks[3].communicators, [1, 3]);
+        // Kind, slot, peer and number of each call of the second stage.
+        let calls: Vec<_> = trace.templates[1]
+            .events
+            .iter()
+            .filter_map(|event| match &event.action {
+                Action::Collective { collective, .. } => {
+                    let Collective { kind, communicator, peer, sequence, .. } = *collective;
+                    Some((kind, communicator, peer, sequence))
+                }
+                _ => None,
+            })
+            .collect();
+        let (send, receive) = (CollectiveKind::Send, CollectiveKind::Recv);
+        assert_eq!(calls, [(receive, 1, 0, 0), (send, 1, 0, 0), (receive, 1, 0, 1), (send, 1, 0, 1)]);
+        assert_eq!(trace.templates.iter().map(|t| t.operations.len()).collect::<Vec<_>>(), [1, 1]);
+        assert_eq!([0, 1].map(|stage| trace.templates[stage].memory.peak_total.0), [10, 15]);
     }
 }
