@@ -1,18 +1,19 @@
 //! NPU kernels: reads program files, sheets and arrays, runs them, and writes what came out; makes job traces of them.
 //!
 //! `files` reads what a user names, `job` turns the description of a job into a job trace, `prices` simulates the
-//! kernels of one.
+//! kernels of one, `tune` looks for the fastest variant of a kernel.
 
 mod files;
 mod job;
 mod prices;
+mod tune;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use trompe_npu::Options;
 use trompe_npu::npy;
-use trompe_npu::tune::{self, Choice, Strategy};
+use trompe_npu::tune::Choice;
 use trompe_report::kernel_run;
 
 use crate::{SessionError, disk};
@@ -20,6 +21,7 @@ use crate::{SessionError, disk};
 use files::{load, sheets, unreadable};
 pub use job::{JobRequest, job};
 pub(crate) use prices::{PROFILE, of_job, set_profile};
+pub use tune::{TuneRequest, tune};
 
 /// What is common to all commands.
 #[derive(Clone, Debug)]
@@ -87,53 +89,6 @@ pub fn validate(target: &Target) -> Result<String, SessionError> {
     let program = load(&target.program, &target.values)?;
     trompe_npu::validate(&program, &device).map_err(refused)?;
     Ok(program.name)
-}
-
-/// How `tune` chooses variants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Search {
-    /// Every combination.
-    Grid,
-    /// One parameter after the other.
-    Coordinate,
-}
-
-/// Runs variants timing-only; gives a table, fastest first.
-///
-/// # Errors
-/// When a file cannot be read or a parameter is not the program's.
-pub fn tune(
-    target: &Target,
-    parameters: &[(String, Vec<i64>)],
-    search: Search,
-) -> Result<String, SessionError> {
-    let (device, profile) = sheets(target)?;
-    let mut strategy: Box<dyn Strategy> = match search {
-        Search::Grid => Box::new(tune::Grid(parameters.to_vec())),
-        Search::Coordinate => Box::new(tune::Coordinate::new(parameters.to_vec())),
-    };
-    let load = |choice: &Choice| {
-        let values: Choice = target.values.iter().chain(choice).cloned().collect();
-        load(&target.program, &values)
-    };
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let ranked = tune::search(strategy.as_mut(), load, (&device, &profile), threads)?;
-    let best = ranked.first().and_then(|variant| variant.result.as_ref().ok().copied());
-    let mut text = String::new();
-    for (place, variant) in ranked.iter().enumerate() {
-        let names: Vec<String> =
-            variant.choice.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let result = match (&variant.result, best) {
-            (Ok(makespan), Some(best)) => {
-                let micros = *makespan as f64 / device.clock_mhz;
-                format!("{makespan:>12} cycles {micros:>12.3} µs  {:>6.2} x", *makespan as f64 / best as f64)
-            }
-            (Ok(makespan), None) => format!("{makespan:>12} cycles"),
-            (Err(error), _) => format!("does not run: {error}"),
-        };
-        text.push_str(&format!("{:>3}  {result}  {}\n", place + 1, names.join(" ")));
-    }
-    Ok(text)
 }
 
 fn refused(error: impl ToString) -> SessionError {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use trompe_session::npu::{self, JobRequest, Options, Request, Search, Target};
+use trompe_session::npu::{self, JobRequest, Options, Request, Target, TuneRequest};
 
 use crate::commands;
 
@@ -95,9 +95,16 @@ struct TuneArguments {
     /// Values of a parameter: of the script's keyword, or of the variable of a JSON program.
     #[arg(long = "param", value_name = "NAME=V,V,…", value_parser = values, required = true)]
     parameters: Vec<(String, Vec<i64>)>,
-    /// What is tried: grid (every combination), or coordinate (one parameter after the other, for large grids).
-    #[arg(long, value_name = "HOW", default_value = "grid", value_parser = ["grid", "coordinate"])]
-    search: String,
+    /// What is tried: grid (every combination), auto, cma, oneplusone, pso, twopointsde or random; grid when there
+    /// are at most 512 combinations, else auto.
+    #[arg(long, value_name = "NAME")]
+    strategy: Option<String>,
+    /// Most variants that are run; all for grid, else 64 when not given.
+    #[arg(long, value_name = "N")]
+    budget: Option<usize>,
+    /// Seed of the strategy: the same seed runs the same variants.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
 }
 
 fn pair(text: &str) -> Result<(String, PathBuf), String> {
@@ -143,8 +150,8 @@ pub(crate) fn run(arguments: NpuArguments) -> anyhow::Result<ExitCode> {
             npu::job(&JobRequest { job, values, cluster, profile, out })?
         }
         NpuCommand::Tune(arguments) => {
-            let search = if arguments.search == "grid" { Search::Grid } else { Search::Coordinate };
-            npu::tune(&arguments.target.into(), &arguments.parameters, search)?
+            let TuneArguments { target, parameters, strategy, budget, seed } = arguments;
+            npu::tune(&TuneRequest { target: target.into(), parameters, strategy, budget, seed })?
         }
     };
     commands::print(&text)?;

@@ -66,7 +66,9 @@ pub(super) fn text(path: &Path, values: &Choice) -> Result<String, SessionError>
     if !path.is_file() {
         return Err(refused(format!("cannot read `{}`: there is no such file", path.display())));
     }
-    let place = std::env::temp_dir().join(format!("trompe-npu-{}.json", std::process::id()));
+    let folder = tempfile::Builder::new().prefix("trompe-npu-").tempdir();
+    let folder = folder.map_err(|error| refused(format!("cannot make a temporary folder: {error}")))?;
+    let place = folder.path().join("out.json");
     let values = values.iter().map(|(name, value)| format!("{name}={value}"));
     let mut command = Command::new("python3");
     command.arg(path).arg(&place).args(values).env(env::PYTHONPATH, python_path()?);
@@ -75,12 +77,9 @@ pub(super) fn text(path: &Path, values: &Choice) -> Result<String, SessionError>
         let last = String::from_utf8_lossy(&output.stderr).trim().lines().last().unwrap_or("").to_owned();
         return Err(refused(format!("`{}` failed: {last}", path.display())));
     }
-    let text = std::fs::read_to_string(&place).map_err(|error| {
+    std::fs::read_to_string(&place).map_err(|error| {
         refused(format!("`{}` wrote no file: {error}; end it with `trompe.npu.main(kernel)`", path.display()))
-    });
-    // The file is ours; that it cannot be removed harms nobody.
-    drop(std::fs::remove_file(&place));
-    text
+    })
 }
 
 fn is_script(path: &Path) -> bool {
