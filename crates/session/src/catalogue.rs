@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use trompe_hardware::{Catalogue, DeviceSheet, NetworkKind};
+use trompe_npu::Device;
 
 use crate::SessionError;
 
@@ -26,6 +27,33 @@ pub struct DeviceRow {
     pub multiprocessors: u32,
     /// NVLink bandwidth in bytes per second, one direction; 0 without NVLink.
     pub nvlink: f64,
+}
+
+/// An NPU's main numbers. Those of the board are known only of NPUs that jobs can be simulated on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NpuRow {
+    /// Name that `trompe npu --device` takes.
+    pub name: String,
+    /// Other names.
+    pub aliases: Vec<String>,
+    /// Generation of its cores: `c220` or `c310`.
+    pub family: String,
+    /// Cores, with one cube lane each.
+    pub cores: u32,
+    /// Vector lanes of a core.
+    pub vector_lanes: u32,
+    /// Clock of the cores in MHz.
+    pub clock_mhz: f64,
+    /// Name that `--cluster` takes, for NPUs that jobs can be simulated on.
+    pub cluster: Option<String>,
+    /// Memory that a program sees, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Memory bandwidth in bytes per second.
+    pub bandwidth: Option<f64>,
+    /// Dense fp16 matrix peak in floating-point operations per second.
+    pub matrix_peak: Option<f64>,
+    /// Bandwidth of the links to other devices of the node in bytes per second, one direction.
+    pub links: Option<f64>,
 }
 
 /// A node's main numbers.
@@ -106,6 +134,38 @@ pub fn list() -> Result<(Vec<DeviceRow>, Vec<NodeRow>), SessionError> {
         });
     }
     Ok((devices, nodes))
+}
+
+/// All NPUs, in order of name.
+///
+/// # Errors
+/// When a built-in sheet is not complete.
+pub fn npus() -> Result<Vec<NpuRow>, SessionError> {
+    let catalogue = Catalogue::builtin();
+    let boards: Result<Vec<DeviceSheet>, _> =
+        catalogue.npus().into_iter().map(|name| catalogue.device(name)).collect();
+    let boards = boards?;
+    let is =
+        |device: &Device, name: &str| device.name == name || device.aliases.iter().any(|alias| alias == name);
+    let row = |device: Device| {
+        let board = boards.iter().find(|board| board.npu.as_deref().is_some_and(|name| is(&device, name)));
+        NpuRow {
+            cluster: board.map(|board| board.name.clone()),
+            memory_bytes: board.map(|board| board.memory.total.0),
+            bandwidth: board.map(|board| board.memory.bandwidth.0),
+            matrix_peak: board.and_then(|board| board.peaks.tensor.fp16).map(|rate| rate.0),
+            links: board.map(|board| board.interconnect.nvlink_bandwidth.0),
+            name: device.name,
+            aliases: device.aliases,
+            family: device.family,
+            cores: device.cores,
+            vector_lanes: device.vector_lanes,
+            clock_mhz: device.clock_mhz,
+        }
+    };
+    let mut rows: Vec<NpuRow> = Device::all().into_iter().map(row).collect();
+    rows.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(rows)
 }
 
 fn row(sheet: DeviceSheet) -> DeviceRow {

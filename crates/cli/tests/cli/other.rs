@@ -74,7 +74,7 @@ fn the_doctor_names_what_is_missing() {
 #[test]
 fn the_catalogue_is_listed() {
     let stage = Stage::new(TORCH, "");
-    stage.trompe(&["gpus"]).check(0, &["h100-sxm5-80", "dgx-h100"]);
+    stage.trompe(&["gpus"]).check(0, &["h100-sxm5-80", "dgx-h100", "ascend-950pr", "1650 MHz", "196 GB/s"]);
     let json: serde_json::Value = serde_json::from_str(&stage.trompe(&["gpus", "--json"]).out).unwrap();
     assert!(json["devices"].as_array().unwrap().len() >= 15);
 }
