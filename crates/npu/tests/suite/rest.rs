@@ -129,7 +129,9 @@ fn marks_have_no_effect() {
         kernel.local("a", "ub", F32, &[1, 64]);
         kernel.lane(LaneName::Vec0, |lane| {
             dup(lane, "a", 5.0);
-            marks.iter().filter(|_| marked).for_each(|mark| drop(lane.emit(mark, &[])));
+            for mark in marks.iter().filter(|_| marked) {
+                lane.emit(mark, &[]);
+            }
             store(lane, "y", "a", 256);
         });
         kernel.build()
