@@ -16,14 +16,23 @@ fn the_timeline_has_a_track_per_pipe_and_microseconds() {
         .iter()
         .map(|event| (event["args"]["name"].as_str().unwrap(), event["tid"].as_u64().unwrap()))
         .collect();
-    assert_eq!(tracks.len(), 2 * 13);
-    assert_eq!(tracks[1], ("core0.cube.MTE2", 1));
-    assert_eq!(tracks[13 + 7], ("core1.vec0.V", 107));
+    assert_eq!(tracks.len(), 2 * 14);
+    assert_eq!(tracks[..3], [("core0.runtime", 99), ("core0.cube.S", 0), ("core0.cube.MTE2", 1)]);
+    assert_eq!(tracks[14 + 8], ("core1.vec0.V", 107));
+    assert_eq!(named("core_start")[0]["args"]["lane_names"], serde_json::json!(["cube", "vec0", "vec1"]));
+    let done: u64 = named("core_stop").iter().map(|e| e["args"]["completed_tasks"].as_u64().unwrap()).sum();
+    assert_eq!(done, outcome.tasks);
     let load = named("gm_to_l1_nd2nz")[0];
     assert_eq!(load["ph"], "X");
     assert_eq!(load["args"]["trace_phase"], "execute");
     assert_eq!(load["args"]["modeled_cycles"], 1024);
     assert_eq!(load["args"]["payload_bytes"], 32768);
+    assert_eq!(load["args"]["bandwidth_source"], "gm to l1");
+    let micro = &named("call_micro")[0]["args"];
+    assert_eq!((&micro["compute_source"], &micro["cycles_per_instruction"]), (&"micro".into(), &2.0.into()));
+    let wait = &named("event_wait")[0]["args"];
+    assert!(["sevent", "devent"].contains(&wait["event_kind"].as_str().unwrap()), "{wait}");
+    assert!(wait["src_pipe"].is_string() && wait["dst_pipe"].is_string());
     // 1024 cycles of a 1650 MHz clock.
     assert!((load["dur"].as_f64().unwrap() - 1024.0 / 1650.0).abs() < 1e-6);
     let waits = named("wait_cube");
