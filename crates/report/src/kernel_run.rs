@@ -18,8 +18,13 @@ pub fn text(run: &KernelRun) -> String {
     line(
         &mut out,
         format_args!(
-            "{} on {} ({} cores, {} MHz), profile {}",
-            run.program, run.device, run.cores, run.clock_mhz, run.profile
+            "{} on {} ({} {}, {} MHz), profile {}",
+            run.program,
+            run.device,
+            run.cores,
+            if run.cores == 1 { "core" } else { "cores" },
+            run.clock_mhz,
+            run.profile
         ),
     );
     line(
