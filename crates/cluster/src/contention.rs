@@ -4,7 +4,8 @@
 //!
 //! 1. *Collectives* hold one multiprocessor per channel from the moment their kernel is on the device (it spins while
 //!    it waits for other ranks) until it ends (NCCL launches one block per channel). At least one multiprocessor stays
-//!    free.
+//!    free. On an NPU they hold no core: HCCL has schedulers and copy engines move the data, unless a user chooses its
+//!    vector-core mode, which is for inference (HCCL documentation, `HCCL_OP_EXPANSION_MODE`).
 //! 2. *Kernels* take room by occupancy: a kernel of `b` blocks, `r` of which fit on one multiprocessor (threads,
 //!    registers, shared memory, block limit: CUDA programming guide, "Multiprocessor level"), wants `b / (r · SMs)` of
 //!    the device, all of it at most. Room goes to the more urgent stream first, then to the kernel that started first,
@@ -58,6 +59,8 @@ pub struct Contention {
     pub bandwidth: f64,
     /// The part of a shortage of bandwidth that collectives are spared: 1, they are never slowed; 0, all are slowed alike.
     pub collective_priority: f64,
+    /// Whether collectives run on multiprocessors.
+    pub collectives_hold: bool,
 }
 
 impl Contention {
@@ -74,6 +77,7 @@ impl Contention {
             shared_reserved: compute.shared_reserved_per_block.0,
             bandwidth: device.memory.bandwidth.0 * device.memory.concurrent_share,
             collective_priority: device.memory.collective_priority.clamp(0.0, 1.0),
+            collectives_hold: device.npu.is_none(),
         }
     }
 
@@ -167,7 +171,10 @@ pub(crate) fn speeds(guests: &[Guest], device: &Contention, speeds: &mut Vec<f64
     let whole = f64::from(device.multiprocessors);
     let channels: u32 = guests
         .iter()
-        .map(|guest| if let Guest::Collective { channels, .. } = guest { *channels } else { 0 })
+        .map(|guest| match guest {
+            Guest::Collective { channels, .. } if device.collectives_hold => *channels,
+            _ => 0,
+        })
         .sum();
     let mut room = (1.0 - f64::from(channels) / whole).max(1.0 / whole);
     let (mut links, mut collectives) = (0.0, 0.0);
@@ -244,6 +251,7 @@ mod tests {
         shared_reserved: 1_024,
         bandwidth: 1_000.0,
         collective_priority: 1.0,
+        collectives_hold: true,
     };
 
     fn kernel(blocks: u64, traffic: f64) -> Guest {
@@ -278,6 +286,11 @@ mod tests {
         check(&[collective, kernel(84, 0.0)], &[1.0, 1.0]);
         // However many channels, one multiprocessor remains.
         check(&[Guest::Collective { channels: 400, traffic: 0.0 }, kernel(1, 0.0)], &[1.0, 1.0]);
+        // On an NPU all cores remain.
+        let npu = Contention { collectives_hold: false, ..DEVICE };
+        let mut found = Vec::new();
+        speeds(&[collective, kernel(200, 0.0)], &npu, &mut found);
+        assert_eq!(found, [1.0, 1.0]);
     }
 
     #[test]

@@ -21,6 +21,7 @@ const DEVICE: Contention = Contention {
     shared_reserved: 1_024,
     bandwidth: 1e12,
     collective_priority: 0.5,
+    collectives_hold: true,
 };
 
 /// Collectives of 21 us on 16 channels.

@@ -48,9 +48,13 @@ pub(super) fn contention(
     let other = simulation.run(&Options { contention: other, ..simulation.options.clone() })?;
     let (own, other) = (simulation.step_seconds(outcome), simulation.step_seconds(&other));
     let (with_seconds, without_seconds) = if on { (own, other) } else { (other, own) };
+    let (cores, collectives) = match &device.npu {
+        Some(_) => ("cores", "a collective holds none"),
+        None => ("multiprocessors", "a collective holds one multiprocessor per channel"),
+    };
     let model = format!(
-        "kernels share {} multiprocessors by occupancy and {:.0} % of {:.0} GB/s max-min fair; a collective holds one \
-         multiprocessor per channel and is spared {:.0} % of a shortage",
+        "kernels share {} {cores} by occupancy and {:.0} % of {:.0} GB/s max-min fair; {collectives} and is spared \
+         {:.0} % of a shortage",
         device.compute.sm_count,
         device.memory.concurrent_share * 100.0,
         device.memory.bandwidth.0 / 1e9,
