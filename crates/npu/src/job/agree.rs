@@ -54,10 +54,13 @@ fn pairs((stage, step): (usize, &[Call]), (other, theirs): (usize, &[Call])) -> 
     }
 }
 
+/// A collective call: what, over how many bytes of what type.
+type Made = (Collective, u64, ElementType);
+
 /// For every group whose members are in several stages, what each of those stages does with it.
 fn collectives(job: &Job, steps: &[&[Call]]) -> Result<(), String> {
     let per_stage = job.ranks_per_stage();
-    let mut calls: BTreeMap<&str, Vec<Vec<(Collective, u64, ElementType)>>> = BTreeMap::new();
+    let mut calls: BTreeMap<&str, Vec<Vec<Made>>> = BTreeMap::new();
     for (stage, step) in steps.iter().enumerate() {
         for call in *step {
             if let Call::Collective { kind, group, bytes, dtype, .. } = call {
