@@ -78,6 +78,8 @@ class Runner:
         environment["PATH"] = f"{Path(self.python).parent}{os.pathsep}{environment['PATH']}"
         environment.pop("PYTHONPATH", None)
         environment["HF_HUB_OFFLINE"] = "1"
+        # What the developer has calibrated is no part of a test.
+        environment["XDG_DATA_HOME"] = str(self.out.absolute() / "data")
         environment.update(extra)
         return environment
 

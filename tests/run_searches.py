@@ -29,6 +29,7 @@ class Searches:
         python = Path(python).absolute()
         self.environment = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}"}
         self.environment["XDG_CACHE_HOME"] = str(self.folder / "cache")
+        self.environment["XDG_DATA_HOME"] = str(self.folder / "data")
         shared = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "trompe"
         # What is made once for each PyTorch may be shared; results of earlier searches must not.
         (self.folder / "cache" / "trompe").mkdir(parents=True)

@@ -151,3 +151,31 @@ fn the_file_is_named() {
     assert!(matches!(error, KinetoError::File { .. }));
     assert!(error.to_string().starts_with("`/no/such/trace.json` cannot be read"), "{error}");
 }
+
+#[test]
+fn operators_know_the_one_around_them_and_steps_may_be_operators() {
+    let trace = kineto::read_from(RECENT.as_bytes()).unwrap();
+    assert_eq!(trace.parents(), [None, Some(0), None]);
+    let old = RECENT.replace("\"user_annotation\", \"name\": \"Prof", "\"Operator\", \"name\": \"Prof");
+    let steps = kineto::read_from(old.as_bytes()).unwrap().steps();
+    assert_eq!(steps.iter().map(|step| step.number).collect::<Vec<_>>(), [7]);
+}
+
+#[test]
+fn a_trace_larger_than_memory_is_read_as_far_as_there_is_room() {
+    let path = std::env::temp_dir().join(format!("trompe-kineto-{}.json", std::process::id()));
+    std::fs::write(&path, RECENT).unwrap();
+    let all = kineto::read(&path).unwrap();
+    let some = kineto::read_most(&path, 3).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let count = |trace: &kineto::KinetoTrace| {
+        let lists = [
+            trace.operators.len(),
+            trace.device_events.len(),
+            trace.runtime_calls.len(),
+            trace.annotations.len(),
+        ];
+        lists.iter().sum::<usize>() as u64
+    };
+    assert_eq!((count(&some), some.left), (3, count(&all) - 3));
+}

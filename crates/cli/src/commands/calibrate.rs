@@ -249,7 +249,7 @@ fn learned(file: &Learned) -> String {
             skipped.collectives,
             "kernels of collectives left out (their time is waiting, too; use --nccl-tests)",
         ),
-        (skipped.without_time, "left out: their duration is zero"),
+        (skipped.without_time, "left out: their duration is not positive"),
         (skipped.without_size, "copies or fills left out: their size was not recorded"),
         (skipped.stray, "helper kernels of a library left out: the call that they help was not seen"),
         (file.left, "events passed over: the trace has more than are kept in memory"),

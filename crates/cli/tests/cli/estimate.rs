@@ -48,7 +48,7 @@ fn every_subcommand_answers() {
     );
     check(&["estimate", "eval", "t.csv", "--model", "my.model", "--physics"], &["100.0%"]);
     check(&["estimate", "predict", "t.csv", "--model", "my.model"], &["230.000", "measured"]);
-    check(&["estimate", "card", "my.model"], &[]);
+    check(&["estimate", "card", "my.model"], &["3 operations known exactly", "no model"]);
     check(&["estimate", "features", "t.csv", "-o", "features"], &["gemm         3 rows"]);
     check(
         &["validate", "--kernels", "t.csv", "--physics", "--html", "page.html"],

@@ -65,6 +65,7 @@ impl Stage {
             .env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()))
             .env("TROMPE_LIB", self.path("lib"))
             .env("XDG_CACHE_HOME", self.path("cache"))
+            .env("XDG_DATA_HOME", self.path("data"))
             .env_remove("PYTHONPATH")
             .stdin(Stdio::null());
         command
@@ -77,7 +78,7 @@ impl Stage {
 }
 
 /// What a finished program printed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,

@@ -35,7 +35,7 @@ pub(crate) struct Observed {
 pub struct Skipped {
     /// Kernels of collectives.
     pub collectives: u64,
-    /// Kernels, copies and fills whose duration is zero.
+    /// Kernels, copies and fills whose duration is zero or negative.
     pub without_time: u64,
     /// Helper kernels of a library with no call to belong to.
     pub stray: u64,
@@ -126,6 +126,9 @@ pub(crate) fn observe(trace: &KinetoTrace) -> (Vec<Observed>, Skipped) {
         }
     }
     skipped.stray = waiting.len() as u64;
+    // Events whose times are none: negative durations, text.
+    let damaged = ["kernel", "Kernel", "gpu_memcpy", "gpu_memset", "Memcpy", "Memset"];
+    skipped.without_time += damaged.iter().filter_map(|kind| trace.skipped.get(*kind)).sum::<u64>();
     (found, skipped)
 }
 

@@ -192,14 +192,26 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<(), SessionError> {
     write(path, bytes)
 }
 
-/// The cards of a file's models, or of the built-in ones, as Markdown.
+/// The cards of a file's models, or of the built-in ones, as Markdown, and what it knows exactly.
 ///
 /// # Errors
 /// When the file cannot be used.
 pub fn card(path: Option<&Path>) -> Result<String, SessionError> {
-    let models = match path {
-        Some(path) => estimators::bundle(path)?.models,
-        None => trompe_estimate::Learned::builtin().models().iter().cloned().collect(),
+    let Some(path) = path else {
+        let learned = trompe_estimate::Learned::builtin();
+        let models = learned.models().iter().map(trompe_estimate::model::Model::markdown);
+        return Ok(models.collect::<Vec<_>>().join("\n"));
     };
-    Ok(models.iter().map(trompe_estimate::model::Model::markdown).collect::<Vec<_>>().join("\n"))
+    let bundle = estimators::bundle(path)?;
+    let mut parts: Vec<String> = bundle.models.iter().map(trompe_estimate::model::Model::markdown).collect();
+    if !bundle.table.is_empty() {
+        let without = if bundle.models.is_empty() {
+            format!(", no model: a family needs at least {} rows", trompe_measure::train::FEWEST)
+        } else {
+            String::new()
+        };
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        parts.insert(0, format!("# {name}\n\n{} operations known exactly{without}.\n", bundle.table.len()));
+    }
+    Ok(parts.join("\n"))
 }
