@@ -175,8 +175,8 @@ pub(crate) struct JobEstimatorArguments {
     /// left of the error is not the kernels'. May be given several times.
     #[arg(long, value_name = "TRACE")]
     pub(crate) oracle: Vec<PathBuf>,
-    /// Share of the highest clock that the GPU sustains under load, for example 0.9: kernels that arithmetic bounds take so
-    /// much longer. Without it, what the GPU's sheet states, else 1.
+    /// Share of the highest clock that the GPU sustains under load, for example 0.9, or `sheet` for what the GPU's sheet
+    /// states: kernels that arithmetic bounds take so much longer. Without it, 1.
     #[arg(long, value_name = "SHARE")]
     pub(crate) clock: Option<Clock>,
     /// What `trompe calibrate` learned: own (your own folder, when there is one), off, or a folder.

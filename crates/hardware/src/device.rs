@@ -77,8 +77,9 @@ pub struct Compute {
     pub boost_clock: Hertz,
     /// The clock at which the vendor states the tensor peaks.
     pub tensor_clock: Hertz,
-    /// Share of the highest clock that is sustained under the load of a whole training job, where it was measured on
-    /// whole jobs. Kernel benchmarks run at the highest clock; the factor is no part of kernel times.
+    /// Share of the highest clock that is sustained under load, where it was measured: the time of large products at held
+    /// clocks over that at free ones. Kernel benchmarks run at the highest clock; the factor is no part of kernel times,
+    /// and of a job's only when asked for (`--clock sheet`).
     #[serde(default)]
     pub sustained_clock: Option<f64>,
 }

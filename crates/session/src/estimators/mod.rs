@@ -56,22 +56,29 @@ pub struct EstimatorChoice {
     pub physics: bool,
     /// Profiler traces of the same job on a real GPU, whose times replace predictions.
     pub oracle: Vec<PathBuf>,
-    /// Share of the highest clock that the GPU sustains under the load of a whole job, in thousandths; what its sheet
-    /// states when absent, else all of it.
+    /// Share of the highest clock that the GPU sustains under the load of a whole job; all of it when absent.
     pub clock: Option<Clock>,
     /// The folder of what the user measured (`trompe calibrate`).
     pub calibration: Option<PathBuf>,
 }
 
-/// A share in thousandths: choices can be compared.
+/// A share of the highest clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Clock(u32);
+pub enum Clock {
+    /// What the GPU's sheet states; all of it where it states nothing.
+    Sheet,
+    /// So many thousandths: choices can be compared.
+    Thousandths(u32),
+}
 
 impl Clock {
-    /// The share.
+    /// The share on a device.
     #[must_use]
-    pub fn share(self) -> f64 {
-        f64::from(self.0) / 1000.0
+    pub fn share(self, device: &trompe_hardware::DeviceSheet) -> f64 {
+        match self {
+            Self::Sheet => device.compute.sustained_clock.unwrap_or(1.0),
+            Self::Thousandths(share) => f64::from(share) / 1000.0,
+        }
     }
 }
 
@@ -80,8 +87,11 @@ impl std::str::FromStr for Clock {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.parse::<f64>() {
-            Ok(share) if (0.3..=1.0).contains(&share) => Ok(Self((share * 1000.0).round() as u32)),
-            _ => Err("it must be a share between 0.3 and 1, for example 0.9".to_owned()),
+            _ if text == "sheet" => Ok(Self::Sheet),
+            Ok(share) if (0.3..=1.0).contains(&share) => {
+                Ok(Self::Thousandths((share * 1000.0).round() as u32))
+            }
+            _ => Err("it must be a share between 0.3 and 1, for example 0.9, or `sheet`".to_owned()),
         }
     }
 }
@@ -180,12 +190,11 @@ impl Pricer {
 
     /// How kernels are priced on a cluster.
     pub(crate) fn on(&self, cluster: &ClusterSheet) -> KernelPricing<'_> {
-        let stated = cluster.device().compute.sustained_clock.unwrap_or(1.0);
         KernelPricing {
             estimator: &self.estimator,
             oracle: self.oracle.as_ref(),
             calibration: self.calibration.as_ref(),
-            clock: self.clock.map_or(stated, Clock::share),
+            clock: self.clock.map_or(1.0, |clock| clock.share(cluster.device())),
         }
     }
 }

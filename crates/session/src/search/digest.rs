@@ -109,8 +109,7 @@ fn estimators_digest(choice: &EstimatorChoice) -> Result<String, SessionError> {
     if *choice == EstimatorChoice::default() {
         return Ok(String::new());
     }
-    let clock = choice.clock.map(estimators::Clock::share);
-    let mut parts = vec![format!("physics {} clock {clock:?}", choice.physics).into_bytes()];
+    let mut parts = vec![format!("physics {} clock {:?}", choice.physics, choice.clock).into_bytes()];
     for file in estimators::files(choice)? {
         parts.push(fs::read(&file).map_err(|source| SessionError::reading(&file, source))?);
     }
