@@ -53,10 +53,7 @@ def _guarded(frame):
     """Whether some caller catches that the import fails, or only asks."""
     while frame is not None:
         name = frame.f_code.co_filename
-        if (
-            name.endswith(os.path.join("importlib", "util.py"))
-            or frame.f_code.co_name == "is_package_available"
-        ):
+        if name == "<frozen importlib.util>" or name.endswith(os.path.join("importlib", "util.py")):
             return True
         if not name.startswith("<frozen") and _inside_guard(name, frame.f_lineno):
             return True

@@ -170,7 +170,7 @@ fn host_text(fit: &HostFit, seconds: f64) -> String {
         return format!("measured {seconds:.4} s, predicted {plain:.4} s: no factor was found.\n{why}\n");
     };
     let mut text = format!(
-        "measured {seconds:.4} s; predicted {plain:.4} s before ({:+.1} %), {reached:.4} s with host times taken {:.3} times\n",
+        "measured {seconds:.4} s; predicted {plain:.4} s before ({:+.1} %), {reached:.4} s with host times taken {} times\n",
         (plain / seconds - 1.0) * 100.0,
         factor.factor
     );
@@ -179,10 +179,7 @@ fn host_text(fit: &HostFit, seconds: f64) -> String {
         text.push_str("That is far from 1: is it the right GPU, batch and PyTorch?\n");
     }
     if let Some(before) = &fit.before {
-        text.push_str(&format!(
-            "in place of {:.3}, from `{}` ({})\n",
-            before.factor, before.job, before.date
-        ));
+        text.push_str(&format!("in place of {}, from `{}` ({})\n", before.factor, before.job, before.date));
     }
     text.push_str(&format!("{}\n", fit.written.display()));
     text

@@ -73,22 +73,22 @@ fn a_trace_becomes_the_times_of_the_next_prediction() {
     let seen = report(&stage.path("work/trompe-out"));
     let seconds: Vec<f64> = seen.kernels.iter().map(|kernel| (kernel.seconds * 1e7).round() / 10.0).collect();
     assert_eq!(seconds, [3.0 * 77.0, 5.0]);
-    assert!(!run(&["--calibration", "off"]).out.contains("t.json"));
+    assert!(!run(&["--calibration", "off"]).out.contains("from t.json"));
     // A folder of its own.
-    stage.trompe(&["calibrate", "--kineto", "t.json", "--out", "own"]).check(0, &["own/kernels.csv"]);
-    run(&["--calibration", "own"]).check(0, &["from t.json"]);
-    stage.trompe(&["estimate", "card", "own/kernels.model"]).check(0, &["1 operations known exactly"]);
+    stage.trompe(&["calibrate", "--kineto", "t.json", "--out", "mine"]).check(0, &["mine/kernels.csv"]);
+    run(&["--calibration", "mine"]).check(0, &["from t.json"]);
+    stage.trompe(&["estimate", "card", "mine/kernels.model"]).check(0, &["1 operations known exactly"]);
     // Its table is one that can be learned from; another trace is compared with.
     stage
-        .trompe(&["calibrate", "--csv", "own/kernels.csv", "--out", "two"])
+        .trompe(&["calibrate", "--csv", "mine/kernels.csv", "--out", "two"])
         .check(0, &["2 measured operations"]);
     stage
         .trompe(&["calibrate", "--check", "t.json", "--out", "two"])
         .check(0, &["Compared with t.json: 100.0 %"]);
-    fs::write(stage.path("work/own/kernels.csv"), "gpu,kernel\n").unwrap();
-    fs::write(stage.path("work/own/hosts.toml"), "[[host]]\nnode = 1\n").unwrap();
+    fs::write(stage.path("work/mine/kernels.csv"), "gpu,kernel\n").unwrap();
+    fs::write(stage.path("work/mine/hosts.toml"), "[[host]]\nnode = 1\n").unwrap();
     stage
-        .trompe(&["simulate", "trompe-out", "--calibration", "own"])
+        .trompe(&["simulate", "trompe-out", "--calibration", "mine"])
         .check(2, &["hosts.toml", "--calibration off"]);
 }
 
@@ -180,10 +180,10 @@ fn a_step_time_gives_the_factor_of_the_hosts() {
         let arguments = ["calibrate", "--steps", "marker=step", "--measured", time, "--", "python", "x.py"];
         stage.trompe(&arguments)
     };
-    // The recorded step takes a tenth of a millisecond on the host.
+    // The recorded step takes a fifth of a second on the host.
     calibrate("0.9ms").check(0, &["measured 0.0009 s", "host times taken", "hosts.toml"]);
     let run = stage.trompe(&["run", "--steps", "marker=step", "--", "python", "x.py"]);
-    run.check(0, &["found from a step of 0.0009 s of `python x.py`"]);
+    run.check(0, &["found from a step of 0.0009 s of"]);
     let seen = report(&stage.path("work/trompe-out"));
     let seconds = seen.step_time.unwrap().seconds;
     assert!((seconds / 0.9e-3 - 1.0).abs() < 0.005, "{seconds}");

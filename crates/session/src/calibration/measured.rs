@@ -83,7 +83,7 @@ pub fn fit_host(request: &HostRequest, progress: &mut dyn Progress) -> Result<Ho
     let found = HostFactor {
         node: cluster.node.name.clone(),
         recorded_on: processor(&job),
-        factor: (factor * 1e4).round() / 1e4,
+        factor: four_digits(factor),
         measured_seconds: request.seconds,
         predicted_seconds: (plain * 1e9).round() / 1e9,
         job: order.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "),
@@ -95,6 +95,11 @@ pub fn fit_host(request: &HostRequest, progress: &mut dyn Progress) -> Result<Ho
     hosts.write(&fit.written)?;
     fit.factor = Some(found);
     Ok(fit)
+}
+
+/// To four digits that count.
+fn four_digits(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
 }
 
 fn processor(job: &JobTrace) -> String {

@@ -67,7 +67,7 @@ pub(super) fn calibration(
         calibration.host(run.processor.as_deref(), cluster).filter(|host| report.host.scale == host.factor)
     {
         texts.push(format!(
-            "host times are taken {:.2} times, found from a step of {:.4} s of `{}` ({})",
+            "host times are taken {} times, found from a step of {:.4} s of `{}` ({})",
             host.factor, host.measured_seconds, host.job, host.date
         ));
     }
