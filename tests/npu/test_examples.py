@@ -144,7 +144,7 @@ class Job(Case):
             self.assertIn("`h100-sxm5-80` is none", said)
 
     def test_a_pipeline_on_a_cluster(self):
-        """Four stages of two ranks: every stage works on every micro-batch, and waits for the one before it."""
+        """Four stages of two ranks: every stage works on each micro-batch after the one before it."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             trace = folder / "pipeline.trace"
@@ -162,6 +162,6 @@ class Job(Case):
                 return report["step_time"]["seconds"]
 
             one, two, four = step(1), step(2), step(4)
-            # Fill and drain are the same; every further micro-batch adds what the slowest stage takes.
-            self.assertLess(two, 1.5 * one)
-            self.assertAlmostEqual((four - two) / 2, two - one, delta=0.2 * (two - one))
+            # Filling and draining costs the same; a further micro-batch adds what the slowest stage takes.
+            self.assertLess(two, 2 * one)
+            self.assertAlmostEqual((four - two) / 2, two - one, delta=0.02 * (two - one))
