@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use trompe_base::{Bytes, DType, Duration, EventId, Flops, Rank, StreamId, ThreadIndex};
 use trompe_cluster::{Price, Prices};
-use trompe_estimate::{KernelEstimator, Physics};
+use trompe_estimate::KernelEstimator;
 use trompe_hardware::DeviceSheet;
 use trompe_trace::descriptor::{
     Attention, AttentionKind, Descriptor, Direction, Elementwise, Embedding, Epilogue, Gemm, NormKind,
@@ -63,12 +63,15 @@ pub(crate) fn model_flops(sequences: u64) -> f64 {
     72.0 * sequences as f64 * s * l * h * h * (1.0 + s / (6.0 * h) + v / (12.0 * l * h))
 }
 
-/// The job and its prices on `device`.
-pub(crate) fn job(layout: Layout, device: &DeviceSheet) -> (JobTrace, Prices) {
+/// The job and its prices on `device` by `estimator`.
+pub(crate) fn job(
+    layout: Layout,
+    device: &DeviceSheet,
+    estimator: &dyn KernelEstimator,
+) -> (JobTrace, Prices) {
     let templates: Vec<RankTemplate> = (0..STAGES).map(|stage| Builder::new(layout).stage(stage)).collect();
-    let physics = Physics::new();
     let price = |operation: &Operation| {
-        let estimate = physics.estimate(&operation.descriptor, device);
+        let estimate = estimator.estimate(&operation.descriptor, device);
         Price { time: estimate.time, low: estimate.low, high: estimate.high }
     };
     let prices = templates.iter().map(|template| template.operations.iter().map(price).collect()).collect();

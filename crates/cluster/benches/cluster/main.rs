@@ -213,6 +213,10 @@ fn measure(case: Case, repetitions: usize) -> Line {
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    if let Some(at) = arguments.iter().position(|argument| argument == "--unfolded") {
+        let number = |i: usize| arguments[at + i].parse::<u64>().expect("two numbers follow");
+        return print_costs(&[scale::one(number(1), number(2))]);
+    }
     let repetitions = if has("--test") {
         1
     } else if has("--quick") {
@@ -256,12 +260,21 @@ fn print_scaling(points: &[scale::Point]) {
         "\nGPT-3 145.6B, TP 8, PP 8, 64 micro-batches, batch 12,288, on H100: beside the published study"
     );
     println!(
-        "{:>8} {:>6} {:>9} {:>14} {:>12} {:>10} {:>8} {:>11} {:>9}",
-        "ranks", "batch", "replayed", "trace events", "simulated in", "step", "MFU", "published", "MFU"
+        "{:>8} {:>6} {:>9} {:>14} {:>12} {:>10} {:>8} {:>11} {:>9} {:>11}",
+        "ranks",
+        "batch",
+        "replayed",
+        "trace events",
+        "simulated in",
+        "step",
+        "MFU",
+        "published",
+        "MFU",
+        "by physics"
     );
     for point in points {
         println!(
-            "{:>8} {:>6} {:>9} {:>14} {:>10.2} s {:>8.2} s {:>6.1} % {:>9.1} s {:>7.1} %",
+            "{:>8} {:>6} {:>9} {:>14} {:>10.2} s {:>8.2} s {:>6.1} % {:>9.1} s {:>7.1} % {:>9.2} s",
             point.ranks,
             point.micro_batch,
             point.replayed,
@@ -270,7 +283,23 @@ fn print_scaling(points: &[scale::Point]) {
             point.step_seconds,
             point.mfu * 100.0,
             point.published_step_seconds,
-            point.published_mfu * 100.0
+            point.published_mfu * 100.0,
+            point.physics_step_seconds
+        );
+    }
+    println!(
+        "\n{:>8} {:>10} {:>10} {:>10} {:>14} {:>10} {:>8}   seconds of the step",
+        "ranks", "products", "attention", "other", "communication", "bubble", "host"
+    );
+    for scale::Point { ranks, parts, .. } in points {
+        println!(
+            "{ranks:>8} {:>10.2} {:>10.2} {:>10.2} {:>14.2} {:>10.2} {:>8.2}",
+            parts.products,
+            parts.attention,
+            parts.other_kernels,
+            parts.communication,
+            parts.bubble,
+            parts.host
         );
     }
 }
@@ -315,6 +344,7 @@ fn draw(folder: &std::path::Path, note: &str, points: &[scale::Point], costs: &[
             &frame("GPT-3 145.6B, TP 8, PP 8, batch 12,288: seconds per step", "GPUs", "seconds per step"),
             &[
                 series("predicted", false, of(&|p| p.step_seconds)),
+                series("by physics alone", false, of(&|p| p.physics_step_seconds)),
                 series("published", true, of(&|p| p.published_step_seconds)),
             ],
         ),

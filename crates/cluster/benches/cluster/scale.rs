@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 use trompe_cluster::{Contention, HostTime, Jitter, Network, Options, Outcome, Variation, simulate};
+use trompe_estimate::{KernelEstimator, Physics, Stack};
 use trompe_hardware::{ClusterSheet, resolve};
+use trompe_results::Kind;
 
 use crate::gpt::{self, Layout};
 use crate::seconds;
@@ -25,11 +27,52 @@ pub(crate) struct Point {
     pub(crate) trace_events: u64,
     /// Processor seconds of compiling, folding and replaying.
     pub(crate) simulation_seconds: f64,
+    /// With the learned estimators, the default of every prediction.
     pub(crate) step_seconds: f64,
     pub(crate) mfu: f64,
+    /// With the physics model alone.
+    pub(crate) physics_step_seconds: f64,
+    /// Where the step goes, in seconds, the mean over all ranks.
+    pub(crate) parts: Parts,
     pub(crate) published_step_seconds: f64,
     /// By the same formula.
     pub(crate) published_mfu: f64,
+}
+
+/// What a device does at each moment of a step.
+#[derive(Default, Serialize)]
+pub(crate) struct Parts {
+    pub(crate) products: f64,
+    pub(crate) attention: f64,
+    /// Kernels bound by memory.
+    pub(crate) other_kernels: f64,
+    /// Transfers that nothing hides.
+    pub(crate) communication: f64,
+    /// Waiting for other ranks.
+    pub(crate) bubble: f64,
+    /// Waiting for the own host.
+    pub(crate) host: f64,
+}
+
+impl Parts {
+    fn of(outcome: &Outcome) -> Self {
+        let mut parts = Self::default();
+        let all: f64 = outcome.ranks.iter().map(|rank| f64::from(rank.stands_for)).sum();
+        for rank in &outcome.ranks {
+            for kind in Kind::ALL {
+                let time = rank.used.kinds[kind as usize].as_secs_f64() * f64::from(rank.stands_for) / all;
+                *match kind {
+                    Kind::Gemm => &mut parts.products,
+                    Kind::Attention => &mut parts.attention,
+                    Kind::Communication => &mut parts.communication,
+                    Kind::Bubble => &mut parts.bubble,
+                    kind if kind.is_idle() => &mut parts.host,
+                    _ => &mut parts.other_kernels,
+                } += time;
+            }
+        }
+        parts
+    }
 }
 
 fn cluster(ranks: u64) -> ClusterSheet {
@@ -47,10 +90,11 @@ fn options(cluster: &ClusterSheet) -> Options {
 }
 
 pub(crate) fn strong_scaling() -> Vec<Point> {
+    let (learned, physics) = (Stack::builtin(), Physics::new());
     let point = |&(ranks, published): &(u64, f64)| {
         let data = ranks / 64;
         let layout = Layout { data, micro_batch: BATCH / data / MICRO_BATCHES, micro_batches: MICRO_BATCHES };
-        let run = replay(layout, &|_| {});
+        let run = replay(layout, &learned, &|_| {});
         let peak = cluster(64).device().peaks.tensor.bf16.expect("an H100 has tensor cores").0;
         let mfu = |step: f64| gpt::model_flops(BATCH) / (step * peak * ranks as f64);
         let step = run.outcome.step.as_secs_f64();
@@ -62,6 +106,8 @@ pub(crate) fn strong_scaling() -> Vec<Point> {
             simulation_seconds: run.seconds,
             step_seconds: step,
             mfu: mfu(step),
+            physics_step_seconds: replay(layout, &physics, &|_| {}).outcome.step.as_secs_f64(),
+            parts: Parts::of(&run.outcome),
             published_step_seconds: published,
             published_mfu: mfu(published),
         }
@@ -74,9 +120,9 @@ struct Run {
     seconds: f64,
 }
 
-fn replay(layout: Layout, change: &dyn Fn(&mut Options)) -> Run {
+fn replay(layout: Layout, estimator: &dyn KernelEstimator, change: &dyn Fn(&mut Options)) -> Run {
     let cluster = cluster(layout.ranks());
-    let (trace, prices) = gpt::job(layout, cluster.device());
+    let (trace, prices) = gpt::job(layout, cluster.device(), estimator);
     let mut options = options(&cluster);
     change(&mut options);
     let mut outcome = Outcome::default();
@@ -115,6 +161,11 @@ pub(crate) fn costs(full: bool) -> Vec<Cost> {
     costs
 }
 
+/// Cost of one size with chance, for profiling: `--unfolded RANKS MICRO_BATCHES`.
+pub(crate) fn one(ranks: u64, micro_batches: u64) -> Cost {
+    cost(Layout { data: (ranks / 64).max(1), micro_batch: 1, micro_batches }, true)
+}
+
 fn cost(layout: Layout, jitter: bool) -> Cost {
     let vary = |options: &mut Options| {
         if jitter {
@@ -122,7 +173,7 @@ fn cost(layout: Layout, jitter: bool) -> Cost {
             options.variation = Variation { seed: 1, jitter, stragglers: Vec::new() };
         }
     };
-    let Run { outcome, seconds } = replay(layout, &vary);
+    let Run { outcome, seconds } = replay(layout, &Physics::new(), &vary);
     let peak_gib = peak_memory() as f64 / (1u64 << 20) as f64;
     eprintln!("{} ranks, jitter {jitter}: {seconds:.2} s, {peak_gib:.2} GiB", layout.ranks());
     Cost {
