@@ -11,6 +11,7 @@
 #   make ray-test  a search on a local Ray cluster of two nodes, one of which is killed
 #   make npu     the NPU kernels only: `trompe npu` against PyTorch on the CPU
 #   make frameworks  other frameworks and PyTorch versions (large downloads), writes docs/coverage.md
+#   make figures  the figures of docs/simulation.md from their measurements (minutes)
 #   make fuzz    a million hostile calls of every exported function (minutes)
 #   make clean   remove what was built (the virtual environment stays)
 #
@@ -33,7 +34,7 @@ VENV_DEMO := $(VENV)/.requirements.stamp
 VENV_TEST := $(VENV)/.requirements-test.stamp
 step = @printf '\n== %s\n' "$(1)"
 
-.PHONY: help demo test build venv venv-test jobs searches ray-test npu frameworks fuzz clean tools \
+.PHONY: help demo test build venv venv-test jobs searches ray-test npu frameworks figures fuzz clean tools \
 	check-format check-clippy check-docs check-tidy check-rust check-python
 
 help:
@@ -139,6 +140,12 @@ npu: build venv
 	$(call step,NPU kernels)
 	$(CARGO) run --release --locked -q -p trompe-npu --example kernels -- $(TARGET)/npu-kernels
 	$(VENV)/bin/python tests/npu/run.py --trompe $(TROMPE) --kernels $(TARGET)/npu-kernels
+
+# Processor times are this machine's; a figure says on which it was made.
+figures: tools
+	$(call step,figures)
+	$(CARGO) xtask bench cluster -- --full --plot "$(CURDIR)/docs/figures" \
+		"make figures, $$(date +%F), one core of $$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)"
 
 fuzz: tools
 	$(call step,a million hostile calls)

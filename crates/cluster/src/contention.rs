@@ -11,7 +11,9 @@
 //!    the device, all of it at most. Room goes to the more urgent stream first, then to the kernel that started first,
 //!    as the block scheduler does.
 //! 3. A kernel with less room than it wants runs in more waves: it slows by `⌈b / slots⌉ / ⌈b / slots of the whole
-//!    device⌉`; with no room at all it waits.
+//!    device⌉`; with no room at all it waits. One that memory holds up has multiprocessors to spare: half of them keep the
+//!    memory busy (assumed), so what uses the share `m` of the bandwidth alone is slowed `2 m` times less, if that is more
+//!    than once.
 //! 4. *Memory bandwidth*: an operation alone uses its ideal bytes over its time. When all together would use more than
 //!    the device reaches ([`Contention::bandwidth`]), copies over links get what they use. A memory that serves whoever asks
 //!    would cut everybody in proportion; a collective is spared a part of that cut ([`Contention::collective_priority`]), as
@@ -153,7 +155,9 @@ impl Demand {
         if slots == 0 {
             return 0.0;
         }
-        self.blocks.div_ceil(all) as f64 / self.blocks.div_ceil(slots) as f64
+        let waves = self.blocks.div_ceil(all) as f64 / self.blocks.div_ceil(slots) as f64;
+        let spare = 2.0 * self.traffic / device.bandwidth;
+        (waves * spare.max(1.0)).min(1.0)
     }
 }
 
@@ -291,6 +295,15 @@ mod tests {
         let mut found = Vec::new();
         speeds(&[collective, kernel(200, 0.0)], &npu, &mut found);
         assert_eq!(found, [1.0, 1.0]);
+    }
+
+    #[test]
+    fn kernels_that_memory_holds_up_have_multiprocessors_to_spare() {
+        let collective = Guest::Collective { channels: 16, traffic: 0.0 };
+        // 84 of 100 multiprocessors are enough for a kernel that uses more than six tenths of the bandwidth.
+        check(&[collective, kernel(100, 1_000.0)], &[1.0, 1.0]);
+        check(&[collective, kernel(100, 600.0)], &[1.0, 0.6]);
+        check(&[collective, kernel(100, 500.0)], &[1.0, 0.5]);
     }
 
     #[test]

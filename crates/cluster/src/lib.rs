@@ -26,6 +26,7 @@ mod outcome;
 mod path;
 mod plan;
 mod price;
+mod queue;
 mod recorder;
 mod rendezvous;
 mod replay;

@@ -171,8 +171,8 @@ fn rank_outcome(plan: &Plan, rank: usize, state: &mut RankState<'_>) -> RankOutc
             let (begin, end) = (&marks[segment - 1], &marks[segment]);
             let mut step = step_outcome(&end.times.since(&begin.times));
             for kind in 0..KINDS {
-                step.operation_time[kind] = Duration::from_picos(work[segment].time[kind]);
-                step.operation_count[kind] = work[segment].count[kind];
+                step.operation_time[kind] = Duration::from_picos(work[segment].kinds[kind].0);
+                step.operation_count[kind] = work[segment].kinds[kind].1;
             }
             step.host = Duration::from_picos(work[segment].host);
             debug_assert_eq!(step.time.as_picos(), end.at - begin.at);

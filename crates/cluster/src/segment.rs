@@ -10,14 +10,12 @@ use crate::account::{Account, KINDS, Times};
 /// Work that was launched in one segment, whenever it runs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Work {
-    /// Summed picoseconds of operations by kind, overlapped or not.
-    pub(crate) time: [u64; KINDS],
-    /// Operations by kind.
-    pub(crate) count: [u64; KINDS],
     /// Picoseconds of host time, waiting excluded.
     pub(crate) host: u64,
     outstanding: u64,
     ever: bool,
+    /// By kind: summed picoseconds of operations, overlapped or not, and their number.
+    pub(crate) kinds: [(u64, u64); KINDS],
 }
 
 /// A point between two segments.
@@ -66,8 +64,9 @@ impl Segments {
     /// Counts the time of an operation that was launched in `segment`.
     pub(crate) fn count(&mut self, segment: u32, kind: Kind, time: u64) {
         let work = &mut self.work[segment as usize];
-        work.time[kind as usize] += time;
-        work.count[kind as usize] += 1;
+        let (sum, count) = &mut work.kinds[kind as usize];
+        *sum += time;
+        *count += 1;
     }
 
     /// The host comes to the end of its segment at its own time `at`.

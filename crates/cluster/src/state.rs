@@ -22,6 +22,7 @@ use crate::error::SimulationError;
 use crate::log::{Cause, Log, Tail};
 use crate::options::Options;
 use crate::plan::{Plan, RankPlan, TemplatePlan};
+use crate::queue::Queue;
 use crate::recorder::Recorder;
 use crate::rendezvous::Rendezvous;
 use crate::segment::Segments;
@@ -163,7 +164,7 @@ pub(crate) enum HostWait {
 /// One stream.
 #[derive(Debug, Default)]
 pub(crate) struct StreamState {
-    pub(crate) queue: VecDeque<Item>,
+    pub(crate) queue: Queue<Item>,
     pub(crate) enqueued: u32,
     pub(crate) completed: u32,
     pub(crate) running: Running,

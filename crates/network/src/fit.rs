@@ -4,9 +4,10 @@
 //! not be negative, re-weighted so that outliers count by their size and not its square. What is left is told by number of
 //! ranks and power of two of the bytes ([`Bend`]): the median of measured over predicted.
 //!
-//! The interval is that of sizes that were not seen: the whole fit is repeated without every fourth power of two in turn,
-//! and the quantiles are those of the rows left out (cross-conformal prediction: Vovk, 2015), one row wider at each end.
-//! No randomness.
+//! The interval is that of sizes and systems that were not seen: the whole fit is repeated without every fourth power of two
+//! in turn and, where several systems were measured, without each system in turn; the quantiles are those of the rows left
+//! out (cross-conformal prediction: Vovk, 2015; with whole groups left out and each weighing the same: Dunn, Wasserman and
+//! Ramdas, 2022), one row wider at each end. No randomness.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +32,8 @@ pub struct Sample {
     pub ranks: u32,
     /// Bytes of the operation.
     pub bytes: f64,
+    /// Which system it was measured on; any number that tells systems apart.
+    pub system: u32,
     /// Whether it tells the time of the device alone. Where some rows of a number of ranks do, only they tell what the
     /// constants leave.
     pub pure: bool,
@@ -65,9 +68,22 @@ const UNTRIED: (f64, f64) = (0.6, 1.7);
 pub fn fit(samples: &[Sample]) -> Option<Fitted> {
     let (constants, bends) = constants(samples)?;
     let mut ratios: Vec<(f64, f64)> = Vec::new();
-    for fold in 0..FOLDS {
-        let (out, rest): (Vec<Sample>, Vec<Sample>) =
-            samples.iter().partition(|sample| octave(sample.bytes).rem_euclid(FOLDS) == fold);
+    let is_in = |sample: &Sample, fold: i32| octave(sample.bytes).rem_euclid(FOLDS) == fold;
+    let systems: BTreeSet<u32> = samples.iter().map(|sample| sample.system).collect();
+    // Each row is left out once with its size, and once with its size and its system.
+    let alone = (0..FOLDS).map(|fold| (fold, None));
+    let both = systems.iter().flat_map(|&system| (0..FOLDS).map(move |fold| (fold, Some(system))));
+    for (fold, system) in alone.chain(both.filter(|_| systems.len() > 1)) {
+        let out: Vec<Sample> = samples
+            .iter()
+            .filter(|sample| is_in(sample, fold) && system.is_none_or(|system| sample.system == system))
+            .copied()
+            .collect();
+        let rest: Vec<Sample> = samples
+            .iter()
+            .filter(|sample| !is_in(sample, fold) && system != Some(sample.system))
+            .copied()
+            .collect();
         // Without rows on both sides there is nothing to try.
         if out.is_empty() || rest.len() < 2 * FEATURES {
             continue;
@@ -261,7 +277,16 @@ mod tests {
                 let features = [1.0, ranks - 1.0, wire, gigabytes / ranks, wire.sqrt()];
                 let time = constants.iter().zip(features).map(|(c, f)| c * f).sum();
                 let (ranks, bytes) = (ranks as u32, gigabytes * 1e9);
-                samples.push(Sample { features, time, weight: 1.0, share: 1.0, ranks, bytes, pure: true });
+                samples.push(Sample {
+                    features,
+                    time,
+                    weight: 1.0,
+                    share: 1.0,
+                    ranks,
+                    bytes,
+                    system: 0,
+                    pure: true,
+                });
             }
         }
         samples

@@ -82,7 +82,7 @@ impl NetworkModel {
     pub fn price(&self, operation: Operation, bytes: Bytes, placement: &Placement) -> Estimate {
         let communicator = self.fabric.communicator(placement);
         let choice = tuner::choose(operation, bytes, &communicator);
-        let channels = tuner::channels(&choice, bytes, &communicator);
+        let channels = tuner::channels(operation, &choice, bytes, &communicator);
         if placement.ranks < 2 {
             return self.alone(operation, bytes, choice);
         }

@@ -196,6 +196,7 @@ fn terms(
             share: 1.0,
             ranks: row.ranks,
             bytes: row.bytes as f64,
+            system: 0,
             pure: true,
         });
     }

@@ -114,6 +114,7 @@ fn one_kind(kind: Kind, rows: &[&Row], shares: &[(u32, f64)], offsets: &Offsets)
             share: 1.0 / sizes[&(row.system.name, row.operation, row.placement.ranks)],
             ranks: row.placement.ranks,
             bytes: row.bytes.as_f64(),
+            system: SYSTEMS.iter().position(|system| system.name == row.system.name).unwrap_or(0) as u32,
             pure: row.system.device_time,
         });
     }

@@ -176,10 +176,26 @@ pub fn choose(operation: Operation, bytes: Bytes, communicator: &Communicator) -
     best.expect("a ring with the simple protocol is always possible").1
 }
 
+/// Channels that NCCL gives to one peer that it reaches over the network (NCCL, `src/graph/paths.cc`,
+/// `ncclTopoGetNchannels`: two for each adapter that the pair uses).
+const CHANNELS_PER_NETWORK_PEER: u32 = 2;
+/// Most channels of point-to-point transfers together.
+const MOST_POINT_TO_POINT: u32 = 32;
+
 /// How many channels NCCL uses: fewer for small messages, so that each thread has enough to do (NCCL,
 /// `src/enqueue.cc`: threads per block 512 or 640, bytes per thread 8 or 64).
+///
+/// Point-to-point transfers have those of their peers: a communicator that leaves its node has as many for each peer as the
+/// slowest way allows.
 #[must_use]
-pub fn channels(choice: &Choice, bytes: Bytes, communicator: &Communicator) -> u32 {
+pub fn channels(operation: Operation, choice: &Choice, bytes: Bytes, communicator: &Communicator) -> u32 {
+    let peers = if operation == Operation::AllToAll { communicator.ranks.max(2) - 1 } else { 1 };
+    let most = match choice.algorithm {
+        Algorithm::Direct if communicator.nodes > 1 => {
+            (CHANNELS_PER_NETWORK_PEER * peers).min(MOST_POINT_TO_POINT)
+        }
+        _ => communicator.channels.max(1),
+    };
     let (threads, bytes_per_thread) = match choice.protocol {
         Protocol::LowLatency if choice.algorithm == Algorithm::Ring => {
             (512, 8 * u64::from(communicator.ranks))
@@ -189,7 +205,7 @@ pub fn channels(choice: &Choice, bytes: Bytes, communicator: &Communicator) -> u
         Protocol::Simple => (512, 64),
     };
     let wanted = bytes.0 / (threads * bytes_per_thread);
-    u32::try_from(wanted).unwrap_or(u32::MAX).clamp(1, communicator.channels.max(1))
+    u32::try_from(wanted).unwrap_or(u32::MAX).clamp(1, most)
 }
 
 /// Most devices of a node that CollNet joins directly (NCCL's arity of 7 peers, and itself).
