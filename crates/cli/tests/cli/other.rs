@@ -75,8 +75,36 @@ fn the_doctor_names_what_is_missing() {
 fn the_catalogue_is_listed() {
     let stage = Stage::new(TORCH, "");
     stage.trompe(&["gpus"]).check(0, &["h100-sxm5-80", "dgx-h100", "ascend-950pr", "1650 MHz", "196 GB/s"]);
+    stage.trompe(&["gpus"]).check(0, &["h100-sxm5-80", "gh200-96", "dgx-h100", "rails-4to1", "4:1 above"]);
     let json: serde_json::Value = serde_json::from_str(&stage.trompe(&["gpus", "--json"]).out).unwrap();
     assert!(json["devices"].as_array().unwrap().len() >= 15);
+}
+
+#[test]
+fn networks_are_explained() {
+    let stage = Stage::new(TORCH, "");
+    let explain = |operation: &str, rest: &[&str]| {
+        let mut arguments = vec!["network", "explain", operation];
+        arguments.extend(rest);
+        stage.trompe(&arguments)
+    };
+    explain("all_reduce", &["--cluster", "superpod-h100", "--bytes", "1G"]).check(0, &["nvls", "simple"]);
+    explain("all_reduce", &["--cluster", "selene", "--bytes", "1G"]).check(0, &["collnet"]);
+    // All to all fills the way between groups of eight nodes with a quarter of the adapters' bandwidth.
+    explain("all_to_all", &["--cluster", "rails-4to1", "--bytes", "1G"]).check(0, &["into the core"]);
+    // Links from another tool, and what does not fit.
+    let matrix = "\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n";
+    fs::write(stage.path("work/topo.txt"), matrix).unwrap();
+    let topology = ["--network", "topology=topo.txt", "--bytes", "1M", "--cluster"];
+    explain("all_reduce", &[&topology[..], &["a100-sxm:2"]].concat()).check(0, &["links 0 to 1"]);
+    explain("all_reduce", &[&topology[..], &["dgx-a100"]].concat()).check(2, &["topo.txt", "2 devices"]);
+    // Unequal parts: the second device gets nearly everything.
+    fs::write(stage.path("work/parts.txt"), "0 64M 1K\n1K 0 1K\n1K, 64M, 0\n").unwrap();
+    let pairs = ["--cluster", "dgx-h100", "--devices", "0-2", "--pairs", "parts.txt"];
+    explain("all_to_all", &pairs).check(0, &["port into device 1"]);
+    explain("all_to_all", &["--cluster", "dgx-h100", "--pairs", "parts.txt"])
+        .check(2, &["3 rows for 8 devices"]);
+    explain("all_reduce", &pairs).check(2, &["only all_to_all"]);
 }
 
 #[test]
