@@ -28,8 +28,11 @@ impl Scheduler {
                 return !state.quick;
             }
             state.last_near = tick;
-        } else if !(delay == 0 && state.quick && self.in_tick && state.group >= self.group)
-            || !self.due.mark(state.bucket)
+        } else if !(delay == 0
+            && state.quick
+            && self.in_tick
+            && state.group >= self.group
+            && self.due.mark(state.bucket))
         {
             return false;
         }
