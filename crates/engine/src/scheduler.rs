@@ -391,6 +391,27 @@ mod tests {
     }
 
     #[test]
+    fn a_crowd_that_has_thinned_out_is_still_asked() {
+        let mut setup = Setup::<u64>::new();
+        let unique = setup.unique_event("unique", |fired: &mut u64, _| *fired += 1);
+        let mut engine = setup.finalize().unwrap();
+        let (mut fired, far) = (0, 1 << 40);
+        let mut put = |engine: &mut crate::Engine<u64>, ticks: std::ops::Range<u64>| {
+            for tick in ticks {
+                engine.scheduler_mut().schedule_at(unique, SimTime::from_picos(far + tick)).unwrap();
+            }
+        };
+        put(&mut engine, 0..40);
+        engine.run_for(&mut fired, Duration::from_picos(far + 36)).unwrap();
+        // Four are left; these are new, once each.
+        put(&mut engine, 50..52);
+        put(&mut engine, 50..52);
+        assert_eq!((fired, engine.scheduler().outstanding(unique)), (36, 6));
+        engine.run(&mut fired).unwrap();
+        assert_eq!(fired, 42);
+    }
+
+    #[test]
     fn a_steady_state_allocates_nothing() {
         let mut setup = Setup::<World>::new();
         let unique = setup.unique_event("unique", |world: &mut World, s| {

@@ -210,7 +210,7 @@ impl Script {
         script
     }
 
-    /// A host function (`cudaLaunchHostFunc`): an item of the stream that the device does nothing for.
+    /// A host function: an item of the stream that the device does nothing for.
     pub(crate) fn host_function(mut self, stream: u32, us: u64) -> Self {
         let other = Other { work: Default::default(), blocks: 0, threads: 0 };
         let operation = self.operation("host function", Descriptor::Other(other), micros(us));

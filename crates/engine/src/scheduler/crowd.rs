@@ -33,7 +33,8 @@ impl Crowd {
 pub(super) fn chain(state: &mut EventState, slab: &mut Slab, crowd: &mut Crowd, index: u32) {
     state.head = slab.event_push(state.head, index);
     state.pending += 1;
-    if state.pending > FEW && matches!(state.kind, Kind::Unique | Kind::SingleCycle) {
+    // Once it is in the table all its nodes are, also when few are left.
+    if (state.crowded || state.pending > FEW) && matches!(state.kind, Kind::Unique | Kind::SingleCycle) {
         enter(state, slab, crowd, index);
     }
 }
