@@ -1,5 +1,6 @@
 //! `trompe calibrate` with traces and tables: measurements in, the user's table out.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -112,8 +113,10 @@ pub fn kernels(request: &Request) -> Result<Kernels, SessionError> {
         found.files.push(learned);
     }
     // A source that is read again replaces what it said before.
-    let again = |row: &Row| new.iter().any(|other| other.source == row.source && other.gpu == row.gpu);
-    let kept: Vec<Row> = old.iter().filter(|row| !again(row)).cloned().collect();
+    let again: BTreeSet<(&str, &str)> =
+        new.iter().map(|row| (row.source.as_str(), row.gpu.as_str())).collect();
+    let kept = old.iter().filter(|row| !again.contains(&(row.source.as_str(), row.gpu.as_str())));
+    let kept: Vec<Row> = kept.cloned().collect();
     let steps: Vec<_> = traces.iter().filter_map(|one| Some((one, last_step(&one.observed)?))).collect();
     if !steps.is_empty() {
         let seen = [kept.clone(), without].concat();
@@ -125,7 +128,8 @@ pub fn kernels(request: &Request) -> Result<Kernels, SessionError> {
         }
     }
     let all = [kept, new].concat();
-    found.rows = [all.len(), all.len() - all.iter().filter(|row| old.contains(row)).count()];
+    let seen: BTreeSet<String> = old.iter().map(told).collect();
+    found.rows = [all.len(), all.iter().filter(|row| !seen.contains(&told(row))).count()];
     found.disagreements = table::disagreements(&all);
     let bundle = learn(&all, &date, Some(&mut found.corrected))?;
     if !checks.is_empty() {
@@ -190,6 +194,11 @@ fn learn(
 fn last_step(observed: &[Observed]) -> Option<u64> {
     let last = observed.iter().filter_map(|one| one.step).max()?;
     observed.iter().any(|one| one.step.is_some_and(|step| step < last)).then_some(last)
+}
+
+/// A row as text without the day, to tell whether it says something new.
+fn told(row: &Row) -> String {
+    format!("{:?}", Row { date: String::new(), ..row.clone() })
 }
 
 fn name_of(path: &Path) -> String {

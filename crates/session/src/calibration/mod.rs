@@ -44,6 +44,9 @@ const KERNELS: &str = "kernels.csv";
 const MODEL: &str = "kernels.model";
 const HOSTS: &str = "hosts.toml";
 
+/// Repeats of a measurement differ by so much anyway; the interval of a single one.
+const REPEAT: f64 = 0.05;
+
 /// Largest over smallest time up to which measurements of one name, grid and block count as those of one operation.
 const ONE_OPERATION: f64 = 1.5;
 
@@ -247,7 +250,8 @@ impl Calibration {
         let high = rows().map(|row| row.high_us).fold(median, f64::max);
         let sources: BTreeSet<&str> = rows().map(|row| row.source.as_str()).collect();
         let sources: Vec<&str> = sources.into_iter().collect();
-        Estimate::new(median * 1e-6, [low / median, high / median], "measured.calibration", Basis::Measured)
+        let spread = [(low / median).min(1.0 - REPEAT), (high / median).max(1.0 + REPEAT)];
+        Estimate::new(median * 1e-6, spread, "measured.calibration", Basis::Measured)
             .at(Some(0.0))
             .noted(format!("measured, from {}", sources.join(", ")))
     }
