@@ -12,6 +12,8 @@ use crate::{SessionError, disk};
 pub struct HostFactor {
     /// The node whose hosts it is for.
     pub node: String,
+    /// The sheet of those hosts: nodes with the same ones take the factor, too, unless it says nothing (`generic`).
+    pub host: String,
     /// The processor that host times were recorded on.
     pub recorded_on: String,
     /// Factor on recorded host times.
@@ -49,11 +51,14 @@ impl Hosts {
         }
     }
 
-    /// The factor for times recorded on `processor` and hosts of `node`.
+    /// The factor for times recorded on `processor` and the hosts of a node: its own, else that of a node whose hosts have
+    /// the same sheet.
     #[must_use]
-    pub fn find(&self, processor: Option<&str>, node: &str) -> Option<&HostFactor> {
+    pub fn find(&self, processor: Option<&str>, (node, host): (&str, &str)) -> Option<&HostFactor> {
         let processor = processor.unwrap_or_default();
-        self.host.iter().rev().find(|host| host.node == node && host.recorded_on == processor)
+        let known = || self.host.iter().filter(|factor| factor.recorded_on == processor);
+        let same_host = || known().find(|factor| factor.host == host && host != "generic");
+        known().find(|factor| factor.node == node).or_else(same_host)
     }
 
     /// Puts a factor in place of what was known for the same machines, which is given back.

@@ -82,6 +82,7 @@ pub fn fit_host(request: &HostRequest, progress: &mut dyn Progress) -> Result<Ho
     fit.predicted[2] = reached;
     let found = HostFactor {
         node: cluster.node.name.clone(),
+        host: cluster.node.host.name.clone(),
         recorded_on: processor(&job),
         factor: four_digits(factor),
         measured_seconds: request.seconds,
@@ -169,6 +170,7 @@ mod tests {
         let path = folder.path().join(HOSTS);
         let factor = |node: &str, factor: f64| HostFactor {
             node: node.to_owned(),
+            host: "xeon".to_owned(),
             recorded_on: "cpu".to_owned(),
             factor,
             measured_seconds: 0.2,
@@ -183,8 +185,11 @@ mod tests {
         hosts.write(&path).unwrap();
         let read = Hosts::read(&path).unwrap();
         assert_eq!(read, hosts);
-        assert_eq!(read.find(Some("cpu"), "b").map(|host| host.factor), Some(3.0));
-        assert!(read.find(Some("other"), "b").is_none() && read.find(None, "b").is_none());
+        let find = |processor, node, host| read.find(processor, (node, host)).map(|host| host.factor);
+        assert_eq!(find(Some("cpu"), "b", "generic"), Some(3.0));
+        assert_eq!(find(Some("cpu"), "c", "xeon"), Some(2.0), "another node of the same hosts");
+        assert_eq!(find(Some("cpu"), "c", "generic"), None);
+        assert_eq!((find(Some("other"), "b", "xeon"), find(None, "b", "xeon")), (None, None));
         std::fs::write(&path, "[[host]]\nnode = 3\n").unwrap();
         assert!(Hosts::read(&path).unwrap_err().to_string().contains(HOSTS));
         assert!(crate::calibration::Calibration::read(&folder.path().join("none")).is_err());

@@ -197,7 +197,7 @@ impl Calibration {
     /// The factor on times recorded on `processor` that makes them those of the hosts of `cluster`.
     #[must_use]
     pub fn host(&self, processor: Option<&str>, cluster: &ClusterSheet) -> Option<&HostFactor> {
-        self.hosts.find(processor, &cluster.node.name)
+        self.hosts.find(processor, (&cluster.node.name, &cluster.node.host.name))
     }
 
     /// The files that it is made of, those that are there.
