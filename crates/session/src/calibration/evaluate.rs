@@ -53,7 +53,7 @@ pub(super) fn check(
             continue;
         }
         let before = plain.estimate(&one.descriptor, device).time.as_secs_f64();
-        let found = calibration.find(&one.descriptor, Some((&one.kernel, one.launch)), device);
+        let found = calibration.find(&one.descriptor, (&one.kernel, one.launch), device);
         known += if found.is_some() { one.seconds } else { 0.0 };
         let after = found.unwrap_or_else(|| corrected.estimate(&one.descriptor, device)).time.as_secs_f64();
         families.entry(one.descriptor.family()).or_default().push([one.seconds, before, after]);

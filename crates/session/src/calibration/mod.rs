@@ -124,6 +124,9 @@ pub fn network_file_of(folder: &Path, cluster: &str) -> Result<PathBuf, SessionE
 /// Name, grid and block of a kernel on a device.
 type Identity = (String, String, [u32; 3], [u32; 3]);
 
+/// Grid and block of a launch.
+pub(crate) type Geometry = ([u32; 3], [u32; 3]);
+
 /// A calibration, ready for any number of jobs and clusters.
 #[derive(Debug, Default)]
 pub struct Calibration {
@@ -213,18 +216,17 @@ impl Calibration {
     #[must_use]
     pub fn estimate(&self, operation: &Operation, device: &DeviceSheet) -> Option<Estimate> {
         let launch = operation.launch.map(|launch| (launch.grid, launch.block));
-        self.find(&operation.descriptor, Some((&operation.short_name, launch)), device)
+        self.find(&operation.descriptor, (&operation.short_name, launch), device)
     }
 
     pub(crate) fn find(
         &self,
         descriptor: &trompe_trace::descriptor::Descriptor,
-        identity: Option<(&str, Option<([u32; 3], [u32; 3])>)>,
+        (name, launch): (&str, Option<Geometry>),
         device: &DeviceSheet,
     ) -> Option<Estimate> {
         let exact = self.by_operation.get(&key(descriptor, device)).map(|rows| self.of(rows));
         let named = || {
-            let (name, launch) = identity?;
             let (grid, block) = launch?;
             let rows = self.by_identity.get(&(device.name.clone(), name.to_owned(), grid, block))?;
             let times = || rows.iter().map(|row| self.rows[*row].time_us);

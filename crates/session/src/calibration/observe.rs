@@ -18,7 +18,7 @@ pub(crate) struct Observed {
     /// Name for people.
     pub(crate) kernel: String,
     /// Grid and block; `None` for calls of libraries, copies and fills.
-    pub(crate) launch: Option<([u32; 3], [u32; 3])>,
+    pub(crate) launch: Option<super::Geometry>,
     /// What it computes, as well as is known.
     pub(crate) descriptor: Descriptor,
     /// Whether that is known in full.
