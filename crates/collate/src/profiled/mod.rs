@@ -3,8 +3,8 @@
 //! A profiler tells a kernel's demangled name and geometry and the operators around its launch, with the shapes of their
 //! arguments where they were recorded. It tells neither launch parameters nor results, and of libraries it shows the
 //! kernels where an emulated run shows the call. So results are worked out from the arguments for operators whose rule is
-//! known ([`results`](fn@results::of)), and calls of libraries from their operator and the letters in the kernel's name
-//! ([`library`]). [`Described::exact`] says whether the sizes rest on shapes; without that only the name and the geometry
+//! known (`results`), and calls of libraries from their operator and the letters in the kernel's name
+//! (`library`). [`Described::exact`] says whether the sizes rest on shapes; without that only the name and the geometry
 //! identify the kernel.
 
 mod library;
