@@ -21,7 +21,10 @@ pub fn kind_of(descriptor: &Descriptor, phase: Phase) -> Kind {
         Descriptor::Embedding(_) | Descriptor::Indexing(_) => Kind::Embedding,
         Descriptor::Optimizer(_) => Kind::Optimizer,
         Descriptor::Copy(_) | Descriptor::Set(_) => Kind::Copy,
+        // Matrix instructions: a product, or an attention that is made of two.
+        Descriptor::Compiled(kernel) if kernel.multiplies > 0 => Kind::Gemm,
         Descriptor::Sort(_)
+        | Descriptor::Compiled(_)
         | Descriptor::Stencil(_)
         | Descriptor::Triton(_)
         | Descriptor::Other(_)

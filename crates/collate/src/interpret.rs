@@ -308,6 +308,9 @@ impl<'a> Interpreter<'_, 'a> {
             shared: launch.shared,
             registers,
             from_module: announced.is_some_and(|kernel| kernel.from_module),
+            code: announced
+                .filter(|kernel| kernel.from_module)
+                .and_then(|_| self.names.meta.get(format!("kernel.instructions/{}", id.0).as_str()).copied()),
             context,
             allocation: &self.live,
         };

@@ -12,6 +12,7 @@ use trompe_base::DType;
 use trompe_fatbin::KernelInfo;
 use trompe_fatbin::cubin::code::Class;
 use trompe_hardware::DeviceSheet;
+use trompe_trace::descriptor::Gemm;
 
 use crate::occupancy::{Demand, blocks_per_multiprocessor};
 
@@ -87,6 +88,17 @@ pub fn kernel_ns(sheet: &DeviceSheet, info: &KernelInfo, launch: &Launch<'_>) ->
     };
     let spilled = 1.0 + 0.02 * f64::from(code.count(Class::Local)).min(50.0);
     (LEAST_NS + busy.max(memory) * spilled) as u64
+}
+
+/// Nanoseconds that a library's matrix product is thought to take.
+#[must_use]
+pub fn product_ns(sheet: &DeviceSheet, gemm: &Gemm) -> u64 {
+    /// What libraries reach of the peak where they are fast.
+    const SHARE: f64 = 0.7;
+    let operations =
+        2.0 * [gemm.m, gemm.n, gemm.k, gemm.batch].map(|size| size as f64).iter().product::<f64>();
+    let dtype = if gemm.compute == DType::Tf32 { DType::Tf32 } else { gemm.a };
+    (LEAST_NS + operations / (sheet.matrix_peak(dtype).0 * SHARE) * 1e9) as u64
 }
 
 /// Nanoseconds that a copy or fill of so many bytes is thought to take on the device.

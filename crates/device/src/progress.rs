@@ -7,7 +7,9 @@
 //! never a clock: the same program is told the same.
 //!
 //! Beside that, each stream sums up what its work is thought to take, for programs that choose by measuring. It also
-//! knows where such a measuring loop began: nothing but launches of a kernel or two and fills since then.
+//! knows where such a measuring loop began: nothing but launches of a kernel or two and fills since then. Kernels of the
+//! program's own are measured by their autotuner; those of the framework and its libraries are part of programs too, so
+//! they are only taken for measured where fills, which empty the caches, stand between them.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +28,10 @@ pub struct Position {
     /// Operations before the last one that is part of no measuring loop: equal to [`Position::work`] outside of such a
     /// loop.
     pub loop_since: u64,
+    /// The same if only kernels that the program made itself are measured.
+    pub made_since: u64,
+    /// Fills before it.
+    pub fills: u64,
 }
 
 /// What was enqueued.
@@ -33,6 +39,11 @@ pub struct Position {
 pub enum Work {
     /// A kernel that the program made itself.
     Made {
+        /// Its number.
+        kernel: u32,
+    },
+    /// A kernel of the framework, or a call of a library.
+    Given {
         /// Its number.
         kernel: u32,
     },
@@ -59,6 +70,8 @@ struct Stream {
 const LOOPING: usize = 2;
 /// Operations between two points of a measuring loop from which on it is taken for one.
 const LOOP: u64 = 4;
+/// Of so many operations of a loop that measures the framework's kernels, one at least is a fill.
+const PER_FILL: u64 = 3;
 /// A loop that measures how often to repeat itself is told that it takes this many times as long.
 const STRETCH: u64 = 64;
 
@@ -83,16 +96,20 @@ impl Progress {
         stream.enqueued.busy_ns += ns;
         stream.asked = 0;
         match work {
-            Work::Fill => {}
-            Work::Made { kernel } if stream.looping.contains(&kernel) => {}
-            Work::Made { kernel } => {
-                if stream.looping.len() == LOOPING {
-                    stream.looping.clear();
+            Work::Fill => stream.enqueued.fills += 1,
+            Work::Made { kernel } | Work::Given { kernel } => {
+                if !stream.looping.contains(&kernel) {
+                    if stream.looping.len() == LOOPING {
+                        stream.looping.clear();
+                    }
+                    if stream.looping.is_empty() {
+                        stream.enqueued.loop_since = before;
+                    }
+                    stream.looping.push(kernel);
                 }
-                if stream.looping.is_empty() {
-                    stream.enqueued.loop_since = before;
+                if matches!(work, Work::Given { .. }) {
+                    stream.enqueued.made_since = stream.enqueued.work;
                 }
-                stream.looping.push(kernel);
             }
             Work::Other => {
                 stream.looping.clear();
@@ -106,7 +123,9 @@ impl Progress {
     #[must_use]
     pub fn busy_between(from: Position, to: Position) -> Option<u64> {
         let busy = to.busy_ns.checked_sub(from.busy_ns).filter(|busy| *busy > 0)?;
-        let repeats = from.work >= to.loop_since && to.work - from.work >= LOOP;
+        let (count, fills) = (to.work - from.work, to.fills - from.fills);
+        let measured = from.work >= to.made_since || fills * PER_FILL >= count;
+        let repeats = from.work >= to.loop_since && count >= LOOP && measured;
         Some(if repeats { busy * STRETCH } else { busy })
     }
 
@@ -190,7 +209,10 @@ mod tests {
         progress.enqueue_work(ONE, DEVICE, Work::Other, 5);
         progress.finish_stream(ONE);
         assert!(progress.ask(ONE, progress.position(ONE).work));
-        assert_eq!(progress.position(ONE), Position { work: 1, busy_ns: 5, loop_since: 1 });
+        assert_eq!(
+            progress.position(ONE),
+            Position { work: 1, busy_ns: 5, loop_since: 1, ..Position::default() }
+        );
     }
 
     #[test]
@@ -235,8 +257,21 @@ mod tests {
         }
         let end = progress.position(ONE);
         assert_eq!(Progress::busy_between(start, end), Some(90 * STRETCH));
+        let start = end;
+        for _ in 0..4 {
+            launch(&mut progress, Work::Given { kernel: 1 });
+        }
+        let end = progress.position(ONE);
+        assert_eq!(Progress::busy_between(start, end), Some(40), "a program may do the same again and again");
+        for _ in 0..4 {
+            launch(&mut progress, Work::Given { kernel: 1 });
+            launch(&mut progress, Work::Fill);
+        }
+        let fills = progress.position(ONE);
+        assert_eq!(Progress::busy_between(end, fills), Some(80 * STRETCH), "caches are emptied to measure");
+        let start = fills;
         launch(&mut progress, Work::Other);
         let later = progress.position(ONE);
-        assert_eq!(Progress::busy_between(start, later), Some(100), "a step of a program is no such loop");
+        assert_eq!(Progress::busy_between(start, later), Some(10), "a step of a program is no such loop");
     }
 }

@@ -31,6 +31,8 @@ use trompe_device::compiler::Compilers;
 use trompe_device::dnn::{DeviceTraits, Dnn};
 use trompe_device::graph::NodeKind;
 use trompe_device::numerics::{FftPlans, SparseMatrices, Streamed};
+use trompe_device::progress::Work;
+use trompe_hardware::DeviceSheet;
 use trompe_trace::record::Record;
 
 use crate::door::Call;
@@ -101,11 +103,26 @@ pub(crate) fn hold() -> Option<MutexGuard<'static, Libraries>> {
 /// Puts a device operation on a stream: gives the stream's id in records, and whether the stream captures a graph,
 /// which then has a node for the operation.
 pub(crate) fn enqueue(call: &mut Call<'_>, stream: u64) -> Result<(StreamId, bool), LibraryFailure> {
+    enqueue_work(call, stream, |_| 0)
+}
+
+/// The same with the nanoseconds that it is thought to take on a device.
+pub(crate) fn enqueue_work(
+    call: &mut Call<'_>,
+    stream: u64,
+    takes: impl FnOnce(&DeviceSheet) -> u64,
+) -> Result<(StreamId, bool), LibraryFailure> {
+    /// Numbers of library calls, as kernels; those of kernels are far smaller.
+    const CALLS: u32 = 1 << 31;
     let mut machine = call.machine();
     let stream = call.stream(&machine, stream)?;
     match stream.capture {
         Some(capture) => machine.graphs.enqueue(capture, stream.id, NodeKind::Kernel, None),
-        None => machine.progress.enqueue(stream.id, stream.device),
+        None => {
+            let ns = machine.sheet().map_or(0, takes);
+            let work = Work::Given { kernel: CALLS | u32::from(call.api.0) };
+            machine.progress.enqueue_work(stream.id, stream.device, work, ns);
+        }
     }
     Ok((stream.id, stream.capture.is_some()))
 }

@@ -4,9 +4,13 @@
 //! have, fails the test and names the call. Ten thousand calls are part of the ordinary tests, a million are
 //! `make fuzz`.
 //!
+//! Addresses that earlier calls gave out, most of them freed since, go to the functions that are documented to know them
+//! or to answer an error (those that free, unmap, unregister, describe); functions that the library is to call are null
+//! or harmless ones, on any stream.
+//!
 //! What a caller cannot do wrong without crashing real libraries too is left out: pointers into memory that is not
 //! there (but for the first pages and the upper half of the address space), pointers inside of structures, and
-//! functions that the library is to call.
+//! copies from and to host memory that is gone.
 
 #![expect(unsafe_code, reason = "calls exported C functions")]
 
@@ -33,6 +37,10 @@ struct Source {
     state: u64,
     /// Handles that calls wrote, many of them freed since.
     seen: Vec<u64>,
+    /// Addresses that calls wrote, many of them freed since.
+    given: Vec<u64>,
+    /// Whether the next function may have them.
+    knows_addresses: bool,
     buffer: usize,
     device: [u64; 2],
 }
@@ -47,7 +55,7 @@ impl Source {
         }
         // SAFETY: an address that was given out just now.
         assert_eq!(unsafe { cudaFree(device[1]) }, 0);
-        Self { state: seed, seen: Vec::new(), buffer, device }
+        Self { state: seed, seen: Vec::new(), given: Vec::new(), knows_addresses: false, buffer, device }
     }
 
     fn next(&mut self) -> u64 {
@@ -91,6 +99,10 @@ impl Source {
         let few =
             [0, small, 4096, 1 << 48, 1 << 62, u64::MAX, i64::MIN as u64, handle, live, live + 1, freed];
         let other = self.pick(&few);
+        if self.knows_addresses && !self.given.is_empty() && self.next().is_multiple_of(2) {
+            let old = self.next() as usize % self.given.len();
+            return self.given[old] + self.pick(&[0, 0, 0, 1, 4096]);
+        }
         self.pick(&[other, seen, seen, place, small])
     }
 
@@ -99,6 +111,11 @@ impl Source {
         // SAFETY: the leaked buffer of this process; only the calls wrote there.
         let words = unsafe { std::slice::from_raw_parts_mut(self.buffer as *mut u64, 1024) };
         for word in words.iter_mut().filter(|word| **word != 0) {
+            if (1 << 16..1 << 47).contains(word) {
+                let place = (*word as usize >> 12) % 64;
+                self.given.resize(64, self.device[1]);
+                self.given[place] = *word;
+            }
             if *word >> 48 != 0 && *word >> 48 < 0x80 {
                 if self.seen.len() < 256 {
                     self.seen.push(*word);
@@ -308,17 +325,67 @@ libraries! {
     nvtx for_each_nvtx {}
 }
 
-/// Functions that follow pointers inside of structures, or that call the program back.
-const LEFT_OUT: &[&str] = &[
-    "cudaLaunchHostFunc",
-    "cudaStreamAddCallback",
-    "cudaUserObjectCreate",
-    "cuLaunchHostFunc",
-    "cuStreamAddCallback",
-    "cuUserObjectCreate",
-    // These end the test's own memory, which is the device's.
-    "cudaDeviceReset",
+/// Functions that end the test's own memory, which is the device's.
+const LEFT_OUT: &[&str] = &["cudaDeviceReset"];
+
+/// Parts of the names of functions that answer an error for an address that they do not know, or not any more.
+const KNOW_ADDRESSES: &[&str] = &[
+    "Free",
+    "Unregister",
+    "Unmap",
+    "Release",
+    "GetAttribute",
+    "GetFlags",
+    "GetDevicePointer",
+    "AddressRange",
+    "Deregister",
+    "Destroy",
+    "Close",
+    "GetMemHandle",
+    "ExportToShareable",
+    "SetAttribute",
+    "GetAccess",
 ];
+
+/// What libraries may call back.
+extern "C" fn harmless(_: u64, _: u64, _: u64) {}
+
+/// A function for a library to call.
+fn callable(source: &mut Source) -> u64 {
+    source.pick(&[0, harmless as *const () as u64])
+}
+
+macro_rules! calling_back {
+    ($($library:literal $name:ident ($($arg:ident: $draw:ident),*);)*) => {
+        /// Functions that call the program back: an argument is a function that they may call.
+        #[allow(clashing_extern_declarations, reason = "only numbers pass")]
+        const CALLING_BACK: &[(&str, &str, Caller)] = &[$(
+            ($library, stringify!($name), |source, journal| {
+                use std::fmt::Write as _;
+                unsafe extern "C" {
+                    fn $name($($arg: u64),*) -> i32;
+                }
+                $(let $arg = calling_back!(@ source $draw);
+                let _ = write!(journal, "{:#x} ", $arg);)*
+                note(journal);
+                // SAFETY: places for answers lead to the buffer, functions are null or harmless.
+                Some(i64::from(unsafe { $name($($arg),*) }))
+            }),
+        )*];
+    };
+    (@ $source:ident function) => { callable($source) };
+    (@ $source:ident place) => { $source.pointer() as u64 };
+    (@ $source:ident number) => { $source.number() };
+}
+
+calling_back! {
+    "cudart" cudaLaunchHostFunc(stream: number, function: function, data: number);
+    "cudart" cudaStreamAddCallback(stream: number, function: function, data: number, flags: number);
+    "cudart" cudaUserObjectCreate(object: place, data: number, function: function, count: number, flags: number);
+    "cuda" cuLaunchHostFunc(stream: number, function: function, data: number);
+    "cuda" cuStreamAddCallback(stream: number, function: function, data: number, flags: number);
+    "cuda" cuUserObjectCreate(object: place, data: number, function: function, count: number, flags: number);
+}
 
 /// The highest code that a library has.
 fn highest_code(library: &str) -> i64 {
@@ -353,10 +420,12 @@ fn hostile_calls(seed: u64, count: u64) {
         .into_iter()
         .flat_map(|(library, rows)| rows.iter().map(move |(name, caller)| (library, *name, *caller)))
         .filter(|(_, name, _)| !LEFT_OUT.contains(name))
+        .map(|own| *CALLING_BACK.iter().find(|(_, name, _)| *name == own.1).unwrap_or(&own))
         .collect();
     for number in 0..count {
         // All functions in turn from some place on, so that few calls reach many.
         let (library, name, caller) = all[(seed.wrapping_mul(PER_CHILD) + number) as usize % all.len()];
+        source.knows_addresses = KNOW_ADDRESSES.iter().any(|part| name.contains(part));
         let mut journal = format!("seed {seed} call {number}: {library} {name} ");
         if let Some(code) = caller(&mut source, &mut journal) {
             assert!((-1..=highest_code(library)).contains(&code), "{journal} answered {code}");

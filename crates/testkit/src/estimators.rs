@@ -5,9 +5,9 @@ use trompe_base::{Bytes, DType, Duration, Flops};
 use trompe_estimate::{Estimate, KernelEstimator};
 use trompe_hardware::{Catalogue, DeviceSheet};
 use trompe_trace::descriptor::{
-    Attention, AttentionKind, Convolution, Copy, Descriptor, Direction, Elementwise, Embedding, Epilogue,
-    Gemm, ImageLayout, Indexing, NormKind, Normalization, Optimizer, Other, Place, Reduction, Rnn, RowWise,
-    Set, Sort, Triton, Work,
+    Attention, AttentionKind, Compiled, Convolution, Copy, Descriptor, Direction, Elementwise, Embedding,
+    Epilogue, Gemm, ImageLayout, Indexing, NormKind, Normalization, Optimizer, Other, Place, Reduction, Rnn,
+    RowWise, Set, Sort, Triton, Work,
 };
 
 /// Asserts that `estimator` keeps the contract on every built-in device: it answers every question with a positive
@@ -163,6 +163,16 @@ pub fn families(scale: u64) -> Vec<Descriptor> {
         rnn(Backward),
         rnn(WeightGradient),
         D::Triton(Triton { work, blocks: rows, threads: 128, registers: 64, shared: 4096 }),
+        D::Compiled(Compiled {
+            work,
+            blocks: rows,
+            threads: 128,
+            registers: 64,
+            shared: 4096,
+            multiplies: 4096,
+            slots: 100,
+            all_slots: 200,
+        }),
         D::Triton(Triton { work: Work::default(), blocks: rows, threads: 128, registers: 64, shared: 0 }),
         copy(Place::Device, Place::Device),
         copy(Place::Pinned, Place::Device),
@@ -189,6 +199,7 @@ pub fn unknown() -> Vec<Descriptor> {
     let none = Work::default();
     vec![
         Descriptor::Other(Other { work: none, blocks: 0, threads: 0 }),
+        Descriptor::Compiled(Compiled::default()),
         Descriptor::Triton(Triton { work: none, blocks: 0, threads: 0, registers: 0, shared: 0 }),
         Descriptor::Stencil(none),
     ]

@@ -52,6 +52,8 @@ pub enum Descriptor {
     NpuKernel(NpuKernel),
     /// An operation of which another tool told how long it took.
     Recorded(Recorded),
+    /// A compiled kernel whose machine code is known too.
+    Compiled(Compiled),
 }
 
 /// A time that was measured elsewhere, and holds on every device.
@@ -398,6 +400,27 @@ pub struct Triton {
     pub shared: u32,
 }
 
+/// A compiled kernel (Triton, NVRTC) with what its machine code is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Compiled {
+    /// Bytes and operations where they could be derived; with matrix instructions the operations are theirs.
+    pub work: Work,
+    /// Thread blocks.
+    pub blocks: u64,
+    /// Threads per block.
+    pub threads: u32,
+    /// Registers per thread.
+    pub registers: u32,
+    /// Static and dynamic shared memory per block in bytes.
+    pub shared: u32,
+    /// Multiply-adds that a warp's matrix instructions do per pass through the loops; zero without such instructions.
+    pub multiplies: u64,
+    /// Weighted issue slots of the other instructions that belong to them: of the loops, where there are some.
+    pub slots: u32,
+    /// Weighted issue slots of all instructions but matrix products, each once.
+    pub all_slots: u32,
+}
+
 /// Where one side of a copy lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -495,6 +518,7 @@ impl Descriptor {
             Self::Other(_) => "other",
             Self::NpuKernel(_) => "npu_kernel",
             Self::Recorded(_) => "recorded",
+            Self::Compiled(_) => "triton",
         }
     }
 

@@ -17,8 +17,9 @@ use crate::job::JobTrace;
 /// Version of the header and of every type in [`crate::job`] and [`crate::descriptor`].
 ///
 /// 3 added [`Descriptor::NpuKernel`](crate::descriptor::Descriptor::NpuKernel); a file of version 2 is one of version 3
-/// without it. 4 added [`Descriptor::Recorded`](crate::descriptor::Descriptor::Recorded) in the same way.
-pub const JOB_VERSION: u32 = 4;
+/// without it. 4 added [`Descriptor::Recorded`](crate::descriptor::Descriptor::Recorded) in the same way,
+/// and 5 [`Descriptor::Compiled`](crate::descriptor::Descriptor::Compiled).
+pub const JOB_VERSION: u32 = 5;
 
 /// The oldest version that still reads.
 const OLDEST: u32 = 2;

@@ -53,6 +53,8 @@ pub(crate) struct Kernel<'k, 'a> {
     pub registers: u32,
     /// Came from a module loaded at run time.
     pub from_module: bool,
+    /// What its machine code is made of, where the trace says it.
+    pub code: Option<&'k str>,
     /// Operators around it.
     pub context: &'k Context<'k, 'a>,
     /// Bytes from an address to the end of the allocation that it lies in; zero when unknown.

@@ -47,6 +47,7 @@ fn described(mangled: &str, parameters: &str, operator: &str) -> String {
         shared: 0,
         registers: 32,
         from_module: false,
+        code: None,
         context: &context,
         allocation: &Live::default(),
     };

@@ -112,6 +112,7 @@ pub fn describe(launched: &Launched<'_>) -> Described {
         shared: launched.shared,
         registers: launched.registers,
         from_module: launched.name.starts_with("triton_"),
+        code: None,
         context: &context,
         allocation: &Nothing,
     };

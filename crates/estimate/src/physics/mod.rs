@@ -5,6 +5,7 @@
 //! ([`constants`]).
 
 mod attention;
+mod compiled;
 mod constants;
 mod convolution;
 mod gemm;
@@ -82,6 +83,7 @@ impl KernelEstimator for Physics {
             Descriptor::Stencil(work) => streaming::stencil(work, bench),
             Descriptor::Rnn(rnn) => gemm::recurrent(rnn, bench),
             Descriptor::Triton(triton) => unknown::triton(triton, bench),
+            Descriptor::Compiled(kernel) => compiled::estimate(kernel, bench),
             Descriptor::Copy(copy) => transfer::copy(copy, bench),
             Descriptor::Set(set) => transfer::set(set, bench),
             Descriptor::Other(other) => unknown::other(other, bench),

@@ -174,7 +174,9 @@ impl Instructions {
             let part = if looped > 0 { format!(" ({looped} in loops)") } else { String::new() };
             (all > 0).then(|| format!("{} {all}{part}", class.name()))
         };
-        Class::ALL.iter().filter_map(of).collect::<Vec<_>>().join(", ")
+        let (all, looped) = self.multiplies;
+        let multiplies = (all > 0).then(|| format!("multiply-adds {all} ({looped} in loops)"));
+        Class::ALL.iter().filter_map(of).chain(multiplies).collect::<Vec<_>>().join(", ")
     }
 }
 

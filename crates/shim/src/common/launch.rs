@@ -91,8 +91,8 @@ pub(crate) fn launch(call: &mut Call<'_>, request: Launch) -> Outcome {
     Ok(())
 }
 
-/// What a launch is thought to take. Only kernels that the program made itself are ever compared by measuring; the
-/// framework's own get a plain time, so that a launch costs no more for it.
+/// What a launch is thought to take. Only kernels that the program made itself are compared with each other by measuring;
+/// the framework's own get a plain time, so that a launch costs no more for it.
 fn pace(
     machine: &HostMachine,
     kernel: Address,
@@ -102,7 +102,7 @@ fn pace(
     const PLAIN_NS: u64 = 5_000;
     let kernel = machine.kernels.get(kernel)?;
     let (Some(info), Some(sheet), true) = (kernel.info(), machine.sheet(), kernel.from_module) else {
-        return Ok((Work::Other, PLAIN_NS));
+        return Ok((Work::Given { kernel: kernel.id.0 }, PLAIN_NS));
     };
     let mut at = 0;
     let mut tensors = BTreeMap::new();

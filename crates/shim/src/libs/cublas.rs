@@ -18,9 +18,11 @@ pub(crate) mod vector;
 
 use trompe_cuda_abi::pointer::In;
 use trompe_device::blas::{Library, Product};
+use trompe_device::pace;
+use trompe_hardware::DeviceSheet;
 use trompe_trace::record::Record;
 
-use super::{LibraryFailure, Outcome, enqueue, libraries, record_library};
+use super::{LibraryFailure, Outcome, enqueue_work, libraries, record_library};
 use crate::door::Call;
 
 /// State of a cuBLAS handle.
@@ -36,7 +38,8 @@ fn record_product(call: &mut Call<'_>, stream: u64, math_mode: u32, product: &Pr
     let traits = libraries().traits;
     match product.describe(math_mode, traits) {
         Some(gemm) => {
-            let (stream, _) = enqueue(call, stream)?;
+            let takes = |sheet: &DeviceSheet| pace::product_ns(sheet, &gemm);
+            let (stream, _) = enqueue_work(call, stream, takes)?;
             call.record(&Record::Gemm { api: call.api.0, stream, gemm });
             Ok(())
         }

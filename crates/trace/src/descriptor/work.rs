@@ -42,6 +42,7 @@ impl Descriptor {
             Descriptor::Sort(sort) => sort.work,
             Descriptor::Stencil(work) => *work,
             Descriptor::Triton(triton) => triton.work,
+            Descriptor::Compiled(kernel) => kernel.work,
             Descriptor::Other(other) => other.work,
             Descriptor::NpuKernel(kernel) => kernel.work,
             Descriptor::Recorded(recorded) => recorded.work,
