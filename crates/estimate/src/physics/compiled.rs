@@ -13,9 +13,9 @@
 
 use trompe_base::DType;
 use trompe_hardware::Compute;
-use trompe_trace::descriptor::Compiled;
+use trompe_trace::descriptor::{Compiled, Triton, Work};
 
-use super::{Bench, streaming};
+use super::{Bench, streaming, unknown};
 use crate::{Basis, Estimate};
 
 /// Warps of a multiprocessor that issue in a cycle.
@@ -27,6 +27,11 @@ const HIDING_WARPS: f64 = 24.0;
 const MATRIX_SHARE: f64 = 0.75;
 
 pub(super) fn estimate(kernel: &Compiled, bench: Bench<'_>) -> Estimate {
+    if kernel.work == Work::default() {
+        // What it moves is most of what a kernel costs.
+        let Compiled { work, blocks, threads, registers, shared, .. } = *kernel;
+        return unknown::triton(&Triton { work, blocks, threads, registers, shared }, bench);
+    }
     let compute = &bench.device.compute;
     let multiprocessors = f64::from(compute.sm_count);
     let warps = f64::from(kernel.threads.div_ceil(compute.warp_size).max(1));
@@ -75,7 +80,7 @@ fn resident(compute: &Compute, kernel: &Compiled) -> u32 {
 mod tests {
     use trompe_base::{Bytes, Flops};
     use trompe_hardware::resolve;
-    use trompe_trace::descriptor::{Descriptor, Work};
+    use trompe_trace::descriptor::Descriptor;
 
     use crate::{KernelEstimator, physics::Physics};
 
