@@ -285,7 +285,8 @@ mod tests {
         assert_eq!(found.total(), 6);
         assert_eq!(
             found.describe(),
-            "tensor 1 (1 in loops), global_load 1, global_store 1, float32 1 (1 in loops), control 2 (1 in loops)"
+            "tensor 1 (1 in loops), global_load 1, global_store 1, float32 1 (1 in loops), control 2 (1 in loops), \
+             multiply-adds 2048 (2048 in loops)"
         );
     }
 }
