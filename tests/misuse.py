@@ -392,8 +392,9 @@ def world_that_does_not_divide(runner, folder):
 
 
 def _report(folder, name):
-    """A report, with numbers of twelve digits: sums of the same parts in another order differ in the last one."""
-    return json.loads((folder / name / "report.json").read_text(), parse_float=lambda text: f"{float(text):.12g}")
+    """A report with numbers of twelve digits: the same summed up in another order differs in the last one."""
+    text = (folder / name / "report.json").read_text()
+    return json.loads(text, parse_float=lambda number: f"{float(number):.12g}")
 
 
 @scenario
