@@ -13,6 +13,7 @@ pub(crate) mod search;
 pub(crate) mod simulate;
 pub(crate) mod trace;
 pub(crate) mod validate;
+pub(crate) mod validate_runs;
 
 use std::io::Write;
 use std::path::Path;

@@ -13,6 +13,7 @@ pub mod errors;
 mod kernels;
 mod read;
 mod row;
+pub mod runs;
 mod sample;
 pub mod sources;
 pub mod table;

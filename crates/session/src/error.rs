@@ -270,6 +270,12 @@ pub enum SessionError {
         /// Why.
         reason: String,
     },
+    /// No interpreter can run the jobs of a validation.
+    #[error("whole runs are emulated with PyTorch and Megatron-Core, which are not there: {reason}")]
+    NoValidationEnvironment {
+        /// Why.
+        reason: String,
+    },
     /// Nothing can be learned from the rows.
     #[error("nothing can be learned from these rows: {reason}")]
     NothingToLearn {
@@ -309,6 +315,11 @@ impl SessionError {
             }
             Self::NothingToCompare { .. } => {
                 "errors count only on rows that nothing was learned from: give rows of split `dev`, or without a `split`"
+                    .to_owned()
+            }
+            Self::NoValidationEnvironment { .. } => {
+                "`trompe validate --make-environment` makes one in the cache (PyTorch and Megatron-Core from the package \
+                 index, about 560 MB, no NVIDIA package); or name an interpreter that has both with `--python`"
                     .to_owned()
             }
             Self::Measurements(_) => "the columns of each kind of table are in docs/estimators.md".to_owned(),

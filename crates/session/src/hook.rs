@@ -1,5 +1,6 @@
 //! The Python parts of this program, unpacked into the cache under names made from their content: the hook of jobs, the
-//! package that writes NPU kernels and measures GPUs, and what records a job on a real GPU.
+//! package that writes NPU kernels and measures GPUs, what records a job on a real GPU, and the training scripts that
+//! validation emulates.
 
 use std::fs;
 use std::hash::Hasher;
@@ -13,6 +14,7 @@ use crate::{SessionError, disk};
 static HOOK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../python/trompe_hook");
 static BUILDER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../python/trompe");
 static RECORDER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../python/trompe_recorder");
+static JOBS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../frameworks/jobs");
 
 /// Unpacks the hook into `cache` (files that are there already are left as they are) and returns the folder to put
 /// in front of `PYTHONPATH`. The package `trompe` lies in it too, so that a job can import it.
@@ -37,6 +39,14 @@ pub fn unpack_builder(cache: &Path) -> Result<PathBuf, SessionError> {
 /// When the cache cannot be written to.
 pub fn unpack_recorder(cache: &Path) -> Result<PathBuf, SessionError> {
     unpack_as(&[(&RECORDER, "")], cache, "recorder")
+}
+
+/// The same for the training scripts that validation emulates.
+///
+/// # Errors
+/// When the cache cannot be written to.
+pub fn unpack_jobs(cache: &Path) -> Result<PathBuf, SessionError> {
+    unpack_as(&[(&JOBS, "")], cache, "jobs")
 }
 
 /// Unpacks each folder into the place beside it inside of a folder in `cache` that is named after `name` and the content.

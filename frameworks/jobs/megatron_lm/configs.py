@@ -1,5 +1,7 @@
 """Megatron-LM arguments turned into Megatron-Core's configurations, as Megatron-LM does it."""
 
+import sys
+
 import torch
 from megatron.core.distributed import DistributedDataParallelConfig
 from megatron.core.optimizer import OptimizerConfig
@@ -58,7 +60,8 @@ def transformer_config(arguments):
         and not arguments.squared_relu
         and not arguments.disable_bias_linear,
         bias_dropout_fusion=not arguments.no_bias_dropout_fusion,
-        masked_softmax_fusion=engine and not arguments.no_masked_softmax_fusion,
+        masked_softmax_fusion=(engine or "scaled_masked_softmax_cuda" in sys.modules)
+        and not arguments.no_masked_softmax_fusion,
         apply_rope_fusion=engine and not arguments.no_rope_fusion,
         persist_layer_norm=engine and not arguments.no_persist_layer_norm,
         # Needs Apex or TransformerEngine 2.

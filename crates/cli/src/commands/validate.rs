@@ -4,26 +4,33 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use trompe_session::validate::{self, Group, Request};
+use trompe_session::HostChoice;
+use trompe_session::validate::{self, Group, Request, RunsRequest};
 
 use crate::arguments::EstimatorArguments;
-use crate::commands;
+use crate::commands::{self, validate_runs};
+use crate::progress::Shown;
 
 const EXAMPLES: &str = "\
 Examples:
   trompe validate --kernels gemm.csv.gz attention.csv.gz --html errors.html
-  trompe validate --collectives collectives.csv.gz --limit 2000 --seed 7 --json";
+  trompe validate --collectives collectives.csv.gz --limit 2000 --seed 7 --json
+  trompe validate --make-environment
+  trompe validate --runs e2e_dev.csv --goldens goldens_dev.jsonl --limit 40 --html errors.html
+Whole runs are emulated with PyTorch and Megatron-Core; their traces are kept, so that a second comparison takes minutes.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateArguments {
     /// Tables of kernel measurements: CSV, plain or gzip.
-    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present = "collectives")]
+    #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["collectives", "runs", "goldens", "make_environment"])]
     kernels: Vec<PathBuf>,
     /// A table of collective measurements.
     #[arg(long, value_name = "FILE")]
     collectives: Option<PathBuf>,
-    /// Compare a random sample of so many rows per file.
+    #[command(flatten)]
+    whole: WholeArguments,
+    /// Compare a random sample of so many rows per file; of whole runs, every kind of row takes its turn.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Seed of the sample.
@@ -42,15 +49,68 @@ pub(crate) struct ValidateArguments {
     html: Option<PathBuf>,
 }
 
+/// Whole training runs.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Whole runs")]
+struct WholeArguments {
+    /// A table of training runs with their step times: CSV, plain or gzip.
+    #[arg(long, value_name = "FILE")]
+    runs: Option<PathBuf>,
+    /// Records of Megatron-LM's continuous integration, whose peak memories are compared: JSON lines.
+    #[arg(long, value_name = "FILE")]
+    goldens: Option<PathBuf>,
+    /// Only rows whose source contains TEXT.
+    #[arg(long, value_name = "TEXT")]
+    source: Option<String>,
+    /// The interpreter that has PyTorch and Megatron-Core; when not given, the one of `--make-environment`, else python3.
+    #[arg(long, value_name = "PYTHON")]
+    python: Option<PathBuf>,
+    /// Make that environment in the cache, from the package index (about 560 MB); the base is `--python` or python3.
+    #[arg(long)]
+    make_environment: bool,
+    /// Folder of the traces of emulated jobs, kept by configuration; in the cache when not given.
+    #[arg(long, value_name = "DIR")]
+    kept: Option<PathBuf>,
+    /// Emulate nothing: compare the rows whose traces are kept.
+    #[arg(long)]
+    kept_only: bool,
+    /// How the host program's time passes, as in `trompe run`; a factor on it is fitted besides, on other rows.
+    #[arg(long, value_name = "MODEL", default_value = "measured")]
+    host: HostChoice,
+    /// Seconds after which the emulation of one job is given up.
+    #[arg(long, value_name = "SECONDS", default_value_t = 900.0)]
+    time_limit: f64,
+}
+
 pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<ExitCode> {
-    let validation = validate::validate(&Request {
+    let whole = &arguments.whole;
+    let mut progress = Shown::new();
+    if whole.make_environment {
+        let python = validate::make_environment(whole.python.as_deref(), &mut progress)?;
+        eprintln!("note: {} can run the jobs of `trompe validate --runs`", python.display());
+        if whole.runs.is_none() && whole.goldens.is_none() {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    let request = Request {
         kernels: arguments.kernels.clone(),
         collectives: arguments.collectives.clone(),
         limit: arguments.limit,
         seed: arguments.seed,
         sheets: arguments.sheets.clone(),
         estimators: arguments.estimators.clone().into(),
-    })?;
+        whole: RunsRequest {
+            runs: whole.runs.clone(),
+            goldens: whole.goldens.clone(),
+            source: whole.source.clone(),
+            python: whole.python.clone().filter(|_| !whole.make_environment),
+            kept: whole.kept.clone(),
+            kept_only: whole.kept_only,
+            host: whole.host.clone(),
+            time_limit: whole.time_limit,
+        },
+    };
+    let validation = validate::validate(&request, &mut progress)?;
     if let Some(path) = &arguments.html {
         trompe_session::estimate::save(path, validate::page(&validation).as_bytes())?;
         eprintln!("note: wrote {}", path.display());
@@ -71,7 +131,15 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<ExitCode> {
         text.push_str(&format!("\n{}", errors_table(&validation.collectives)));
         text.push_str(&worst(&validation.collectives));
     }
-    text.push_str(&format!("\nfamilies by device, all groups together\n{}", rows_table(&validation.summary)));
+    if let Some(runs) = &validation.runs {
+        text.push_str(&validate_runs::text(runs));
+    }
+    if !validation.summary.is_empty() {
+        text.push_str(&format!(
+            "\nfamilies by device, all groups together\n{}",
+            rows_table(&validation.summary)
+        ));
+    }
     commands::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,11 +1,13 @@
 //! `trompe validate`: predictions against measurements, one table of errors per source, device and family.
 //!
 //! Kernels are compared row by row under the row's own conditions (clocks, library, launch cost inside); rows of the
-//! `train` split are used for nothing but the noise. Whole runs are another part, not in this file.
+//! `train` split are used for nothing but the noise. Whole runs ([`runs`]) are emulated, simulated and compared.
 
 mod collectives;
 mod page;
 mod plot;
+pub mod runs;
+mod runs_page;
 
 use std::path::PathBuf;
 
@@ -14,12 +16,16 @@ use trompe_base::Rng;
 use trompe_estimate::Physics;
 use trompe_measure::{Sample, errors};
 
-use crate::SessionError;
 use crate::estimate::{Data, contradicting, stack};
 use crate::estimators::EstimatorChoice;
+use crate::{Progress, SessionError};
 
 pub use page::page;
+pub use runs::environment::make as make_environment;
+pub use runs::{Fits, HostFit, MemoryCompared, RunErrors, RunsRequest};
+pub use runs_page::{PUBLISHED, Published};
 pub use trompe_measure::errors::{Group, Worst};
+pub use trompe_measure::runs::{Compared as RunCompared, Group as RunGroup, Ordering as RunOrdering};
 
 /// What to compare with what.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +42,8 @@ pub struct Request {
     pub sheets: Vec<PathBuf>,
     /// What predicts kernels.
     pub estimators: EstimatorChoice,
+    /// Whole runs.
+    pub whole: RunsRequest,
 }
 
 /// Errors, and what was not compared.
@@ -49,6 +57,8 @@ pub struct Validation {
     pub kernels: Vec<Group>,
     /// Collectives by group.
     pub collectives: Vec<Group>,
+    /// Whole runs.
+    pub runs: Option<RunErrors>,
     /// Rows that were not compared, and why.
     pub left_out: Vec<String>,
 }
@@ -57,7 +67,7 @@ pub struct Validation {
 ///
 /// # Errors
 /// When a file cannot be used or no row of it can be compared.
-pub fn validate(request: &Request) -> Result<Validation, SessionError> {
+pub fn validate(request: &Request, progress: &mut dyn Progress) -> Result<Validation, SessionError> {
     let mut validation =
         Validation { trompe_version: env!("CARGO_PKG_VERSION").to_owned(), ..Validation::default() };
     if !request.kernels.is_empty() {
@@ -88,7 +98,15 @@ pub fn validate(request: &Request) -> Result<Validation, SessionError> {
         validation.summary.append(&mut compared.summary);
         validation.left_out.append(&mut compared.left_out);
     }
-    if validation.summary.is_empty() {
+    if request.whole.runs.is_some() || request.whole.goldens.is_some() {
+        let found = runs::compare(request, &mut validation.left_out, progress)?;
+        if found.rows.is_empty() && found.memory.is_empty() {
+            let reason = validation.left_out.pop().unwrap_or_else(|| "no rows".to_owned());
+            return Err(SessionError::NothingToCompare { reason });
+        }
+        validation.runs = Some(found);
+    }
+    if validation.summary.is_empty() && validation.runs.is_none() {
         let reason = validation.left_out.pop().unwrap_or_else(|| "no rows".to_owned());
         return Err(SessionError::NothingToCompare { reason });
     }

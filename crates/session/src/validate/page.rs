@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::{Group, Validation, plot};
+use super::{Group, Validation, plot, runs_page};
 
 const STYLE: &str = "body{font:14px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:1200px;padding:0 1rem;\
 color:#1b1b1b;background:#fff}h1{font-size:1.5rem}h2{margin-top:2.5rem;border-bottom:1px solid #ccc}\
@@ -26,10 +26,16 @@ pub fn page(validation: &Validation) -> String {
          <p class=note>trompe {}. Errors are |prediction / measurement − 1|. <b>known</b>: the shape occurs among \
          training rows. <b>inside</b>: measurements within the interval, meant to be 80 %. <b>noise</b>: mean \
          difference of another measurement of the same operation. <b>physics</b>, <b>roofline</b>: median error of \
-         these alone. Plots show at most 200 rows of each group.</p><h2>Families by device</h2>",
+         these alone. Plots show at most 200 rows of each group.</p>",
         escape(&validation.trompe_version)
     );
-    summary(&mut html, &validation.summary);
+    if let Some(runs) = &validation.runs {
+        runs_page::write(&mut html, runs);
+    }
+    if !validation.summary.is_empty() {
+        html.push_str("<h2>Families by device</h2>");
+        summary(&mut html, &validation.summary);
+    }
     let mut families = BTreeMap::<&str, Vec<&Group>>::new();
     for group in validation.kernels.iter().chain(&validation.collectives) {
         families.entry(&group.family).or_default().push(group);
@@ -133,10 +139,10 @@ fn worst(html: &mut String, groups: &[&Group]) {
     html.push_str("</table></div></details>");
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1} %", share * 100.0) } else { "–".to_owned() }
 }
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -11,7 +11,14 @@ const COLOURS: [&str; 7] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00
 
 /// Predicted over measured times of `groups`, one colour per device.
 pub(super) fn scatter(groups: &[&Group]) -> String {
-    let points = || groups.iter().flat_map(|group| &group.points);
+    let named: Vec<(&str, &[[f64; 2]])> =
+        groups.iter().map(|group| (group.gpu.as_str(), &group.points[..])).collect();
+    scatter_of(&named)
+}
+
+/// The same for any points (seconds) under names: one colour per name.
+pub(super) fn scatter_of(groups: &[(&str, &[[f64; 2]])]) -> String {
+    let points = || groups.iter().flat_map(|(_, points)| *points);
     let times = || points().flatten().map(|seconds| seconds * 1e6);
     let low = times().fold(f64::INFINITY, f64::min).max(1e-3).log10().floor();
     let high = times().fold(0.0, f64::max).max(1.0).log10().ceil().max(low + 1.0);
@@ -34,9 +41,14 @@ pub(super) fn scatter(groups: &[&Group]) -> String {
         );
     }
     let _ = write!(svg, "<line class=same x1={first} y1={last} x2={last} y2={first} />");
-    for (device, group) in groups.iter().map(|group| (device(groups, group), group)) {
-        let colour = COLOURS[device % COLOURS.len()];
-        for [measured, predicted] in &group.points {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, points) in groups {
+        if !names.contains(name) {
+            names.push(name);
+        }
+        let at = names.iter().position(|known| known == name).unwrap_or(0);
+        let colour = COLOURS[at % COLOURS.len()];
+        for [measured, predicted] in *points {
             let (x, y) = (place(*measured), SIDE - place(*predicted));
             let _ = write!(svg, "<circle cx={x:.1} cy={y:.1} r=1.6 fill=\"{colour}\" />");
         }
@@ -53,10 +65,15 @@ pub(super) fn scatter(groups: &[&Group]) -> String {
 
 /// A name per colour.
 pub(super) fn legend(groups: &[&Group]) -> String {
+    legend_of(&groups.iter().map(|group| group.gpu.as_str()).collect::<Vec<_>>())
+}
+
+/// The same for any names, in the order in which they first occur.
+pub(super) fn legend_of(all: &[&str]) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for group in groups {
-        if !names.contains(&group.gpu.as_str()) {
-            names.push(&group.gpu);
+    for name in all {
+        if !names.contains(name) {
+            names.push(name);
         }
     }
     let mut html = String::from("<p class=legend>");
@@ -69,12 +86,15 @@ pub(super) fn legend(groups: &[&Group]) -> String {
 
 /// The share of the plotted rows whose error is at most so large.
 pub(super) fn cumulative(groups: &[&Group]) -> String {
+    let points: Vec<[f64; 2]> = groups.iter().flat_map(|group| &group.points).copied().collect();
+    cumulative_of(&points)
+}
+
+/// The same for any points.
+pub(super) fn cumulative_of(points: &[[f64; 2]]) -> String {
     const MOST: f64 = 0.5;
-    let mut errors: Vec<f64> = groups
-        .iter()
-        .flat_map(|g| &g.points)
-        .map(|[measured, predicted]| (predicted / measured - 1.0).abs())
-        .collect();
+    let mut errors: Vec<f64> =
+        points.iter().map(|[measured, predicted]| (predicted / measured - 1.0).abs()).collect();
     errors.sort_by(f64::total_cmp);
     let (first, last) = (MARGIN, SIDE - MARGIN);
     let x = |error: f64| first + error.min(MOST) / MOST * (last - first);
@@ -119,17 +139,6 @@ pub(super) fn cumulative(groups: &[&Group]) -> String {
 
 fn open(title: &str) -> String {
     format!("<svg viewBox=\"0 0 {SIDE} {SIDE}\" role=img aria-label=\"{title}\">")
-}
-
-/// The place of the group's device among the devices of `groups`, in order of appearance.
-fn device(groups: &[&Group], group: &Group) -> usize {
-    let mut names: Vec<&str> = Vec::new();
-    for other in groups {
-        if !names.contains(&other.gpu.as_str()) {
-            names.push(&other.gpu);
-        }
-    }
-    names.iter().position(|name| *name == group.gpu).unwrap_or(0)
 }
 
 /// `10^decade` microseconds for people.

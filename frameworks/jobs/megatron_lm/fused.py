@@ -1,0 +1,165 @@
+"""Stand-ins for the compiled kernels of Megatron-LM, Apex and PyTorch's old fuser.
+
+Megatron-LM of 2021-2024 trains with kernels of its own (causal softmax), of Apex (Adam over
+many tensors, norms, scaling) and of the TorchScript fuser (bias and GELU; bias, dropout and
+addition). Where those are not installed, Megatron-Core falls back to several kernels each,
+which is another program: half as fast again on a large layer. `install` puts modules of the
+same names in place. Each operation is one kernel of PyTorch that reads and writes as many
+bytes, and allocates what the original allocates:
+
+    causal softmax            softmax over whole rows; gradient the same
+    bias + GELU               GELU; its gradient; the bias gradient is a column sum, as with autograd
+    bias + dropout + residual one pass over two inputs and a mask; the gradient is a masked scaling
+    Adam                      PyTorch's fused AdamW
+    norm, scaling             PyTorch's foreach kernels
+
+Values are not those of the originals (the softmax is not causal): for emulation only.
+"""
+
+import importlib
+import os
+import sys
+import types
+
+import torch
+
+
+class _MaskedAddition(torch.autograd.Function):
+    """`residual + dropout(x + bias)`: 7 bytes per element of half precision forward, 5 backward."""
+
+    @staticmethod
+    def forward(ctx, x, bias, residual, probability):
+        mask = torch.empty(x.shape, dtype=torch.bool, device=x.device)
+        ctx.save_for_backward(mask)
+        ctx.bias = bias is not None
+        ctx.scale = 1.0 / (1.0 - probability)
+        return torch.where(mask, x, residual)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (mask,) = ctx.saved_tensors
+        own = torch.ops.aten.native_dropout_backward(gradient, mask, ctx.scale)
+        columns = own.sum(dim=tuple(range(own.dim() - 1))) if ctx.bias else None
+        return own, columns, gradient, None
+
+
+def _bias_dropout_add(x_with_bias, residual, probability):
+    x, bias = x_with_bias
+    if probability == 0.0:
+        return x + residual
+    return _MaskedAddition.apply(x, bias, residual, probability)
+
+
+def _bias_gelu(_bias, x):
+    return torch.nn.functional.gelu(x, approximate="tanh")
+
+
+def _bias_gelu_back(gradient, _bias, x):
+    return torch.ops.aten.gelu_backward(gradient, x, approximate="tanh")
+
+
+def _bias_swiglu(x, _bias=None):
+    return torch.nn.functional.glu(x, -1)
+
+
+def _bias_swiglu_back(gradient, x, _bias=None):
+    return torch.ops.aten.glu_backward(gradient, x, -1)
+
+
+def _batch_per_block(_queries, keys, _batch, _heads):
+    """Rows that one block of the real kernel takes, by its rule: one up to 1024 keys takes four."""
+    return 4 if keys <= 1024 else 1
+
+
+def _softmax(scores, *_scale):
+    return torch.softmax(scores, -1)
+
+
+def _softmax_back(gradient, result, *_scale):
+    return torch._softmax_backward_data(gradient, result, -1, result.dtype)
+
+
+class _FusedAdam(torch.optim.AdamW):
+    """Apex's Adam: all parameters in a few kernels."""
+
+    def __init__(self, params, adam_w_mode=True, **options):
+        super().__init__(params, fused=True, **options)
+
+
+def _applier(operation, flag, tensor_lists, *arguments):
+    return operation(2048 * 32, flag, tensor_lists, *arguments)
+
+
+def _norm(_chunk, _flag, tensor_lists, *_per_tensor):
+    norms = torch._foreach_norm(tensor_lists[0])
+    return torch.linalg.vector_norm(torch.stack(norms)).view(1), None
+
+
+def _scale(_chunk, _flag, tensor_lists, factor):
+    source, target = tensor_lists
+    if source is target:
+        torch._foreach_mul_(target, factor)
+    else:  # a conversion between element types in one pass
+        torch._foreach_copy_(target, source)
+
+
+def _module(name, **members):
+    module = types.ModuleType(name)
+    module.__dict__.update(members)
+    sys.modules[name] = module
+    return module
+
+
+def install():
+    """Makes the modules importable, and Megatron-Core's fused functions single kernels."""
+    kernels = {"forward": _softmax, "backward": _softmax_back, "get_batch_per_block": _batch_per_block}
+    for name in ("scaled_upper_triang_masked_softmax", "scaled_masked_softmax", "scaled_softmax"):
+        _module(f"{name}_cuda", **kernels)
+    optimizers = _module("apex.optimizers", FusedAdam=_FusedAdam, FusedSGD=torch.optim.SGD)
+    applier = _module("apex.multi_tensor_apply", multi_tensor_applier=_applier)
+    _module("apex", optimizers=optimizers, multi_tensor_apply=applier)
+    _module("amp_C", multi_tensor_l2norm=_norm, multi_tensor_scale=_scale)
+    replaced = {
+        "megatron.core.fusions.fused_bias_gelu": {"bias_gelu": _bias_gelu, "bias_gelu_back": _bias_gelu_back},
+        "megatron.core.fusions.fused_bias_dropout": {"bias_dropout_add_fused_train": _bias_dropout_add},
+        "megatron.core.fusions.fused_bias_swiglu": {
+            "swiglu": _bias_swiglu,
+            "swiglu_back": _bias_swiglu_back,
+            "bias_swiglu": _bias_swiglu,
+            "bias_swiglu_back": lambda gradient, x, bias: _bias_swiglu_back(gradient, x),
+        },
+    }
+    for name, functions in replaced.items():
+        importlib.import_module(name).__dict__.update(functions)
+
+
+def _cublas_bytes(configuration):
+    """Bytes of a workspace by PyTorch's rule: the sum over `:KIB:COUNT`, else what suits the device."""
+    numbers = [int(part) for part in (configuration or "").split(":") if part]
+    if numbers:
+        return sum(size * count * 1024 for size, count in zip(numbers[::2], numbers[1::2], strict=True))
+    hopper = torch.cuda.get_device_capability()[0] >= 9
+    return 4096 * 8 * 1024 if hopper else (4096 * 2 + 16 * 8) * 1024
+
+
+def workspaces(count, configuration, engine):
+    """Tensors to hold: `count` workspaces of cuBLAS and, where `engine` is not 0, one of so many bytes.
+
+    With the latter, attention makes its scores (`[batch x heads, queries, keys]`) anew in every layer,
+    as TransformerEngine does, instead of keeping one buffer for all.
+    """
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    torch.cuda.set_device(local)
+    sizes = [_cublas_bytes(configuration)] * count + ([engine] if engine else [])
+    if engine:
+        from megatron.core.utils import GlobalMemoryBuffer
+
+        buffered = GlobalMemoryBuffer.get_tensor
+
+        def anew(self, shape, dtype, name, *context):
+            if len(shape) == 3 and shape[1] == shape[2]:
+                return torch.empty(shape, dtype=dtype, device=torch.cuda.current_device())
+            return buffered(self, shape, dtype, name, *context)
+
+        GlobalMemoryBuffer.get_tensor = anew
+    return [torch.empty(size, dtype=torch.uint8, device="cuda") for size in sizes]
