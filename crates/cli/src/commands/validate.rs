@@ -74,7 +74,7 @@ struct WholeArguments {
     /// Emulate nothing: compare the rows whose traces are kept.
     #[arg(long)]
     kept_only: bool,
-    /// How the host program's time passes, as in `trompe run`; a factor on it is fitted besides, on other rows.
+    /// How the host program's time passes, as in `trompe run`; a time per launch is fitted besides, on other rows.
     #[arg(long, value_name = "MODEL", default_value = "measured")]
     host: HostChoice,
     /// Seconds after which the emulation of one job is given up.

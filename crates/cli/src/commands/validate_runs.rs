@@ -104,11 +104,11 @@ fn worst(groups: &[RunGroup]) -> String {
 
 fn fitted(fit: &HostFit) -> String {
     format!(
-        "\n{}: one host factor, {:.2} and {:.2} times the emulated host time, each fitted on the half of the rows that it \
-         is not\njudged by\n{}{}{}",
+        "\n{}: the host's time per launch fitted on other rows, {:.0} and {:.0} us, each fitted on the half of the rows \
+         that it is\nnot judged by\n{}{}{}",
         fit.source,
-        fit.factors[0],
-        fit.factors[1],
+        fit.launch_us[0],
+        fit.launch_us[1],
         table(&fit.groups),
         orders(&fit.ordering),
         worst(&fit.groups)

@@ -141,6 +141,9 @@ pub struct Group {
     pub points: Vec<[f64; 2]>,
 }
 
+/// What rows are grouped by: its name, and a row's value of it.
+type Key<'a> = (&'static str, &'a dyn Fn(&Compared) -> String);
+
 /// Groups of `rows`: by source and device over all, by what bounds them, by how they are spread.
 #[must_use]
 pub fn groups(rows: &[Compared]) -> Vec<Group> {
@@ -151,8 +154,7 @@ pub fn groups(rows: &[Compared]) -> Vec<Group> {
         if text.is_empty() { "data parallel alone".to_owned() } else { text }
     };
     let mut found = Vec::new();
-    let keys: [(&'static str, &dyn Fn(&Compared) -> String); 3] =
-        [("all", &|_| "all".to_owned()), ("bound", &bound), ("parallelism", &spread)];
+    let keys: [Key<'_>; 3] = [("all", &|_| "all".to_owned()), ("bound", &bound), ("parallelism", &spread)];
     for (by, key) in keys {
         let mut groups = BTreeMap::<(String, String, String), Vec<&Compared>>::new();
         for row in rows {

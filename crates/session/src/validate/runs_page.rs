@@ -181,11 +181,11 @@ fn worst(html: &mut String, groups: &[Group]) {
 fn fitted(html: &mut String, fit: &HostFit) {
     let _ = write!(
         html,
-        "<h3>{}: one host factor, fitted on other rows</h3><p class=note>Each half of the rows is judged with the factor \
-         that was fitted on the other half ({:.2} and {:.2} times the emulated host time).</p>",
+        "<h3>{}: the host's time per launch, fitted on other rows</h3><p class=note>Each half of the rows is judged with \
+         the time that was fitted on the other half: {:.0} and {:.0} us.</p>",
         escape(&fit.source),
-        fit.factors[0],
-        fit.factors[1]
+        fit.launch_us[0],
+        fit.launch_us[1]
     );
     plots(html, &fit.rows);
     table(html, &fit.groups);

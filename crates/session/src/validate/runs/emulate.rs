@@ -94,15 +94,9 @@ impl Emulator {
         }
         let (script, version) = (job.script.as_bytes(), env!("CARGO_PKG_VERSION").as_bytes());
         let place = format!("{} {} {}", job.cluster, job.per_node, job.ranks);
-        for part in [
-            script,
-            place.as_bytes(),
-            node.as_bytes(),
-            self.environment.software.as_bytes(),
-            version,
-        ]
-        .into_iter()
-        .chain(arguments.iter().map(String::as_bytes))
+        for part in [script, place.as_bytes(), node.as_bytes(), self.environment.software.as_bytes(), version]
+            .into_iter()
+            .chain(arguments.iter().map(String::as_bytes))
         {
             hasher.write_usize(part.len());
             hasher.write(part);

@@ -1,13 +1,14 @@
 //! The one number that no row states: how fast its host is.
 //!
-//! For each source a factor on the emulated host time is fitted on a random half of its rows and judged on the other
-//! half, both ways, so that every row is judged once and by a factor that it had no part in. The fit minimises the mean
-//! absolute logarithm of prediction over measurement, with a row's part bounded so that no outlier decides.
+//! For each source the host's time per launch is fitted on a random half of its rows and judged on the other half, both
+//! ways, so that every row is judged once and by a number that it had no part in. The fit minimises the mean absolute
+//! logarithm of prediction over measurement, with a row's part bounded so that no outlier decides. A time per launch, and
+//! not a factor on the recorded host time, because it does not depend on how busy the recording machine was.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use trompe_base::Rng;
+use trompe_base::{Duration, Rng};
 use trompe_measure::runs::score::{groups, orderings};
 use trompe_measure::runs::{Compared, Group, Ordering, RunRow};
 
@@ -18,20 +19,20 @@ use crate::{Choices, HostChoice};
 
 /// Rows of a source below which nothing is fitted.
 const FEWEST: usize = 8;
-/// Factors at which every row is simulated; between them the step is taken to be linear.
-const FACTORS: [f64; 7] = [0.15, 0.3, 0.45, 0.6, 0.8, 1.1, 1.6];
+/// Microseconds per launch at which every row is simulated; between them the step is taken to be linear.
+const GRID: [u64; 7] = [4, 12, 20, 30, 40, 52, 70];
 /// Steps of the search between two of them.
 const BETWEEN: u32 = 8;
 /// Largest part of a row in the fitted error.
 const MOST: f64 = 0.5;
 
-/// Errors of a source with the fitted factor.
+/// Errors of a source with the fitted time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostFit {
     /// Source.
     pub source: String,
-    /// Factors of both halves, each fitted on the other.
-    pub factors: [f64; 2],
+    /// Microseconds per launch for both halves, each fitted on the other.
+    pub launch_us: [f64; 2],
     /// Errors.
     pub groups: Vec<Group>,
     /// Order.
@@ -60,31 +61,33 @@ impl Fit<'_> {
     }
 
     fn one(&self, source: &str, rows: &[&Row<'_>], noise: &BTreeMap<u64, f64>) -> Option<HostFit> {
-        let seconds = |row: &Row<'_>, factor: f64| {
-            let choices = Choices { host: HostChoice::Scale(factor), ..Choices::default() };
+        let seconds = |row: &Row<'_>, launch_us: f64| {
+            let host = HostChoice::Fixed(Duration::from_secs_f64(launch_us * 1e-6));
+            let choices = Choices { host, ..Choices::default() };
             row.1.predict(&choices, self.pricer).ok()
         };
         let mut curves = Vec::new();
         for row in rows {
-            let curve: Option<Vec<f64>> = FACTORS.iter().map(|f| Some(seconds(row, *f)?.seconds)).collect();
+            let curve: Option<Vec<f64>> =
+                GRID.iter().map(|us| Some(seconds(row, *us as f64)?.seconds)).collect();
             curves.push((curve?, row.2.measured));
         }
         let mut order: Vec<usize> = (0..rows.len()).collect();
         sample::shuffle(&mut order, &mut Rng::new(self.seed));
         let (first, second) = order.split_at(order.len() / 2);
         let fitted = |half: &[usize]| fit(&half.iter().map(|at| &curves[*at]).collect::<Vec<_>>());
-        let factors = [fitted(second), fitted(first)];
+        let launch_us = [fitted(second), fitted(first)];
         let mut judged = Vec::new();
-        for (half, factor) in [(first, factors[0]), (second, factors[1])] {
+        for (half, launch_us) in [(first, launch_us[0]), (second, launch_us[1])] {
             for row in half.iter().map(|at| rows[*at]) {
-                let outcome = seconds(row, factor)?;
+                let outcome = seconds(row, launch_us)?;
                 judged.push(compared(row.0, &row.1, &outcome, noise.get(&row.0.line).copied()));
             }
         }
         judged.sort_by_key(|row| row.line);
         Some(HostFit {
             source: source.to_owned(),
-            factors,
+            launch_us,
             groups: groups(&judged),
             ordering: orderings(&judged),
             rows: judged,
@@ -92,10 +95,10 @@ impl Fit<'_> {
     }
 }
 
-/// The factor with the smallest error over `rows`: each a curve of seconds at [`FACTORS`], and the measured seconds.
+/// The microseconds with the smallest error over `rows`: each a curve of seconds at [`GRID`], and the measured seconds.
 fn fit(rows: &[&(Vec<f64>, f64)]) -> f64 {
-    let mut best = (f64::INFINITY, 1.0);
-    for pair in 0..FACTORS.len() - 1 {
+    let mut best = (f64::INFINITY, 0.0);
+    for pair in 0..GRID.len() - 1 {
         for step in 0..=BETWEEN {
             let share = f64::from(step) / f64::from(BETWEEN);
             let error = rows.iter().map(|(curve, measured)| {
@@ -104,7 +107,8 @@ fn fit(rows: &[&(Vec<f64>, f64)]) -> f64 {
             });
             let error = error.sum::<f64>();
             if error < best.0 {
-                best = (error, FACTORS[pair] + (FACTORS[pair + 1] - FACTORS[pair]) * share);
+                let [low, high] = [GRID[pair], GRID[pair + 1]].map(|us| us as f64);
+                best = (error, low + (high - low) * share);
             }
         }
     }
@@ -115,20 +119,21 @@ fn fit(rows: &[&(Vec<f64>, f64)]) -> f64 {
 mod tests {
     use super::*;
 
+    /// A row that takes `slope` seconds per microsecond of a launch, and took `measured`.
+    fn row(slope: f64, measured: f64) -> (Vec<f64>, f64) {
+        (GRID.map(|us| slope * us as f64).to_vec(), measured)
+    }
+
     #[test]
-    fn the_factor_of_host_bound_rows_is_found_and_others_do_not_move_it() {
-        // Host-bound rows take two seconds per unit of the factor and ran at 0.7; device-bound ones take three always.
-        let host = (FACTORS.map(|f| 2.0 * f).to_vec(), 1.4);
-        let device = (vec![3.0; FACTORS.len()], 2.7);
-        let found = fit(&[&host, &device, &host]);
-        assert!((found - 0.7).abs() < 1e-9, "{found}");
+    fn the_time_of_host_bound_rows_is_found_and_others_do_not_move_it() {
+        let device = (vec![3.0; GRID.len()], 2.7);
+        let found = fit(&[&row(0.02, 0.7), &device, &row(0.02, 0.7)]);
+        assert!((found - 35.0).abs() < 1e-9, "{found}");
     }
 
     #[test]
     fn one_outlier_does_not_decide() {
-        let row = (FACTORS.map(|f| 2.0 * f).to_vec(), 0.9);
-        let outlier = (FACTORS.map(|f| 2.0 * f).to_vec(), 3.2);
-        let found = fit(&[&row, &row, &outlier]);
-        assert!((found - 0.45).abs() < 1e-9, "{found}");
+        let found = fit(&[&row(0.02, 0.9), &row(0.02, 0.9), &row(0.02, 9.0)]);
+        assert!((found - 45.0).abs() < 2.0, "{found}");
     }
 }

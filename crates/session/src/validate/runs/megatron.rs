@@ -6,7 +6,7 @@ use trompe_measure::sources::Sources;
 use super::jobs::{Job, cluster, needed, option};
 
 /// Iterations that are emulated: the first makes the optimizer's state, and host times are medians over the others.
-pub(super) const ITERATIONS: u64 = 5;
+pub(super) const ITERATIONS: u64 = 4;
 
 /// The generation of a framework, as far as it decides what runs.
 struct Generation {
@@ -16,6 +16,11 @@ struct Generation {
     dropout: bool,
     /// Sharded optimizer with overlapped reductions.
     distributed: bool,
+}
+
+/// The first rank of each pipeline stage of `per_stage` ranks: the others of a stage do the same work as it.
+pub(super) fn stages(count: u64, per_stage: u64) -> String {
+    (0..count).map(|stage| (stage * per_stage).to_string()).collect::<Vec<_>>().join(",")
 }
 
 /// The job of `row`.
@@ -132,7 +137,7 @@ pub(super) fn job(row: &RunRow, sources: &Sources) -> Result<Job, String> {
         cluster,
         per_node,
         world: gpus,
-        ranks: "auto".to_owned(),
+        ranks: stages(pp, tp * cp * dp),
         micro_batches,
         multiple: if vp > 1 { pp } else { 1 },
         sequences: micro * dp,

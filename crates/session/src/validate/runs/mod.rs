@@ -1,7 +1,7 @@
 //! Whole training runs against predictions: each row's job is emulated (once), simulated and compared.
 //!
 //! [`jobs`] says which job stands for a row, [`emulate`] keeps traces, [`predict`] simulates, [`host`] fits the one
-//! factor that a row cannot state (its processor) on other rows, [`goldens`] compares memories.
+//! number that a row cannot state (its processor's) on other rows, [`goldens`] compares memories.
 
 mod emulate;
 pub mod environment;
@@ -75,7 +75,7 @@ pub struct RunErrors {
     pub groups: Vec<Group>,
     /// The order of the configurations with nothing fitted.
     pub orderings: Vec<Ordering>,
-    /// The same with one host factor per source, fitted on other rows.
+    /// The same with one time per launch for each source, fitted on other rows.
     pub fitted: Vec<HostFit>,
     /// Out-of-memory predictions.
     pub fits: Fits,
