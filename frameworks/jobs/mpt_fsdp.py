@@ -150,12 +150,8 @@ def main():
         for _ in range(arguments.train_iters):
             tokens = batch.cuda(non_blocking=True)
             for part in tokens.split(micro):
-                logits = model(part)
-                targets = torch.roll(part, -1, 1)
-                with torch.autocast("cuda", torch.bfloat16):
-                    loss = torch.nn.functional.cross_entropy(
-                        logits.view(-1, logits.shape[-1]), targets.view(-1)
-                    )
+                logits = model(part).view(-1, arguments.vocab_size)
+                loss = FusedLoss.apply(logits, torch.roll(part, -1, 1).view(-1))
                 (loss / count).backward()
             model.clip_grad_norm_(1.0)
             optimizer.step()
