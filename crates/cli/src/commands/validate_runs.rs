@@ -1,6 +1,6 @@
 //! The tables of whole runs that `trompe validate` prints.
 
-use trompe_session::validate::{Fits, HostFit, MemoryCompared, PUBLISHED, RunErrors, RunGroup, RunOrdering};
+use trompe_session::validate::{Fit, Fits, MemoryCompared, PUBLISHED, RunErrors, RunGroup, RunOrdering};
 
 /// All tables.
 pub(crate) fn text(runs: &RunErrors) -> String {
@@ -102,15 +102,17 @@ fn worst(groups: &[RunGroup]) -> String {
     text
 }
 
-fn fitted(fit: &HostFit) -> String {
+fn fitted(fit: &Fit) -> String {
     format!(
-        "\n{}: the host's time per launch fitted on other rows, {:.0} and {:.0} us, each fitted on the half of the rows \
-         that it is\nnot judged by\n{}{}{}",
+        "\n{} {}: {}, fitted on other rows: {:.3} and {:.3},\neach fitted on the half of the rows that it is not judged \
+         by\n{}{}{}",
         fit.source,
-        fit.launch_us[0],
-        fit.launch_us[1],
+        fit.gpu,
+        fit.what.text(),
+        fit.values[0],
+        fit.values[1],
         table(&fit.groups),
-        orders(&fit.ordering),
+        orders(&fit.orderings),
         worst(&fit.groups)
     )
 }

@@ -5,3 +5,4 @@ mod estimate;
 mod other;
 mod run;
 mod stage;
+mod validate;

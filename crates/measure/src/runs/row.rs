@@ -255,7 +255,7 @@ fn usable(row: &RunRow) -> Result<(), String> {
 fn contradicting(rows: &[RunRow], left: &mut LeftOut) {
     let mut same = BTreeMap::<String, Vec<&RunRow>>::new();
     for row in rows {
-        same.entry(format!("{} {} {}", row.source, row.framework, row.configuration()))
+        same.entry(format!("{} {} {} {}", row.source, row.framework, row.configuration(), row.notes))
             .or_default()
             .push(row);
     }

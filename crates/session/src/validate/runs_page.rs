@@ -6,7 +6,7 @@ use trompe_measure::runs::{Compared, Group, Ordering};
 
 use super::page::{escape, percent};
 use super::plot;
-use super::runs::{HostFit, MemoryCompared, RunErrors};
+use super::runs::{Fit, MemoryCompared, RunErrors};
 
 /// A simulator's error as its authors published it.
 pub struct Published {
@@ -178,18 +178,20 @@ fn worst(html: &mut String, groups: &[Group]) {
     html.push_str("</table></div></details>");
 }
 
-fn fitted(html: &mut String, fit: &HostFit) {
+fn fitted(html: &mut String, fit: &Fit) {
     let _ = write!(
         html,
-        "<h3>{}: the host's time per launch, fitted on other rows</h3><p class=note>Each half of the rows is judged with \
-         the time that was fitted on the other half: {:.0} and {:.0} us.</p>",
+        "<h3>{} {}: {} fitted on other rows</h3><p class=note>Each half of the rows is judged with the number that was \
+         fitted on the other half: {:.3} and {:.3}.</p>",
         escape(&fit.source),
-        fit.launch_us[0],
-        fit.launch_us[1]
+        escape(&fit.gpu),
+        fit.what.text(),
+        fit.values[0],
+        fit.values[1]
     );
     plots(html, &fit.rows);
     table(html, &fit.groups);
-    orders(html, &fit.ordering);
+    orders(html, &fit.orderings);
     worst(html, &fit.groups);
 }
 

@@ -1,12 +1,12 @@
 //! Whole training runs against predictions: each row's job is emulated (once), simulated and compared.
 //!
-//! [`jobs`] says which job stands for a row, [`emulate`] keeps traces, [`predict`] simulates, [`host`] fits the one
-//! number that a row cannot state (its processor's) on other rows, [`goldens`] compares memories.
+//! [`jobs`] says which job stands for a row, [`emulate`] keeps traces, [`predict`] simulates, [`fit`] fits the
+//! numbers that no row states on other rows, [`goldens`] compares memories.
 
 mod emulate;
 pub mod environment;
+mod fit;
 mod goldens;
-mod host;
 mod jobs;
 mod megatron;
 mod mpt;
@@ -27,8 +27,8 @@ use super::Request;
 use crate::estimators::Pricer;
 use crate::{Choices, HostChoice, Progress, SessionError, hook};
 
+pub use fit::{Fit, Fitted};
 pub use goldens::MemoryCompared;
-pub use host::HostFit;
 
 /// What to compare whole runs with.
 #[derive(Clone, Debug, Default)]
@@ -75,8 +75,8 @@ pub struct RunErrors {
     pub groups: Vec<Group>,
     /// The order of the configurations with nothing fitted.
     pub orderings: Vec<Ordering>,
-    /// The same with one time per launch for each source, fitted on other rows.
-    pub fitted: Vec<HostFit>,
+    /// The same with one number fitted on other rows.
+    pub fitted: Vec<Fit>,
     /// Out-of-memory predictions.
     pub fits: Fits,
     /// Memories.
@@ -91,6 +91,9 @@ pub(super) fn compare(
 ) -> Result<RunErrors, SessionError> {
     let own = &request.whole;
     let sources = crate::estimate::sources(&request.sheets)?;
+    // Tables first: what is wrong with them is known at once.
+    let runs = own.runs.as_ref().map(|path| row::read(path).map(|read| (path, read))).transpose()?;
+    let goldens = own.goldens.as_ref().map(|path| golden::read(path).map(|read| (path, read))).transpose()?;
     let cache = crate::cache::open()?.folder;
     let emulator = Emulator {
         folder: emulate::folder(own.kept.as_deref())?,
@@ -100,16 +103,13 @@ pub(super) fn compare(
         limit: own.time_limit,
     };
     let pricer = Pricer::of(&request.estimators)?;
+    let comparison = Comparison { request, sources: &sources, emulator: &emulator, pricer: &pricer };
     let mut found = RunErrors { host: own.host.to_string(), ..RunErrors::default() };
-    if let Some(path) = &own.runs {
-        let (rows, mut left) = row::read(path)?;
-        let mut comparison = Comparison { request, sources: &sources, emulator: &emulator, pricer: &pricer };
+    if let Some((path, (rows, mut left))) = runs {
         comparison.runs(&rows, &mut left, &mut found, progress);
         left_out.extend(left.lines(&path.display().to_string()));
     }
-    if let Some(path) = &own.goldens {
-        let (records, mut left) = golden::read(path)?;
-        let mut comparison = Comparison { request, sources: &sources, emulator: &emulator, pricer: &pricer };
+    if let Some((path, (records, mut left))) = goldens {
         comparison.goldens(&records, &mut left, &mut found, progress);
         left_out.extend(left.lines(&path.display().to_string()));
     }
@@ -129,13 +129,7 @@ impl Comparison<'_> {
     }
 
     /// All rows of a table.
-    fn runs(
-        &mut self,
-        rows: &[RunRow],
-        left: &mut LeftOut,
-        found: &mut RunErrors,
-        progress: &mut dyn Progress,
-    ) {
+    fn runs(&self, rows: &[RunRow], left: &mut LeftOut, found: &mut RunErrors, progress: &mut dyn Progress) {
         let own = &self.request.whole;
         let mut wanted: Vec<(&RunRow, jobs::Job)> = Vec::new();
         for row in rows {
@@ -175,7 +169,7 @@ impl Comparison<'_> {
         let choices = self.choices(own.host.clone());
         let mut kept: Vec<(&RunRow, Traced, Compared)> = Vec::new();
         for (row, traced) in traced {
-            match traced.predict(&choices, self.pricer) {
+            match traced.predict(&choices, self.pricer, None) {
                 Err(reason) => left.add(reason, row.line),
                 Ok(outcome) => {
                     fits(&mut found.fits, row, &outcome);
@@ -192,8 +186,8 @@ impl Comparison<'_> {
         found.rows = kept.iter().map(|(_, _, compared)| compared.clone()).collect();
         found.groups = groups(&found.rows);
         found.orderings = orderings(&found.rows);
-        let fit = host::Fit { pricer: self.pricer, seed: self.request.seed };
-        found.fitted = fit.all(&kept, &noise);
+        let fitter = fit::Fitter { pricer: self.pricer, seed: self.request.seed, host: own.host.clone() };
+        found.fitted = fitter.all(&kept, &noise);
     }
 
     /// The traces of a job.
@@ -210,7 +204,7 @@ impl Comparison<'_> {
 
     /// All records.
     fn goldens(
-        &mut self,
+        &self,
         records: &[golden::Golden],
         left: &mut LeftOut,
         found: &mut RunErrors,
@@ -232,7 +226,7 @@ impl Comparison<'_> {
             let job = jobs::Job { multiple: job.micro_batches.max(1), ..job };
             let predicted = self.traces(&job, &name, progress).and_then(|traces| {
                 let choices = self.choices(HostChoice::Off);
-                Traced { job, traces }.predict(&choices, self.pricer)
+                Traced { job, traces }.predict(&choices, self.pricer, None)
             });
             match (predicted, record.peak_allocated_bytes) {
                 (Ok(outcome), Some(measured)) => found.memory.push(MemoryCompared {

@@ -6,7 +6,7 @@ use trompe_results::{Report, VerdictStatus};
 use trompe_trace::job::JobTrace;
 
 use super::jobs::Job;
-use crate::estimators::Pricer;
+use crate::estimators::{KernelPricing, Pricer};
 use crate::{Choices, predict_with};
 
 /// What a simulation says that a table may state too.
@@ -35,16 +35,23 @@ pub(super) struct Traced {
 }
 
 impl Traced {
-    /// Simulates.
+    /// Simulates; with `clock`, at that share of the highest clock.
     ///
     /// # Errors
     /// In words, when the trace allows no prediction.
-    pub(super) fn predict(&self, choices: &Choices, pricer: &Pricer) -> Result<Outcome, String> {
+    pub(super) fn predict(
+        &self,
+        choices: &Choices,
+        pricer: &Pricer,
+        clock: Option<f64>,
+    ) -> Result<Outcome, String> {
         let cluster = resolve(&self.job.cluster).map_err(|error| error.to_string())?;
         let choices = Choices { explain: false, timeline_steps: 0, ..choices.clone() };
         let mut outcomes = Vec::new();
         for (count, trace) in &self.traces {
-            let prediction = predict_with(trace, &cluster, &choices, &pricer.on(&cluster));
+            let usual = pricer.on(&cluster);
+            let pricing = KernelPricing { clock: clock.unwrap_or(usual.clock), ..usual };
+            let prediction = predict_with(trace, &cluster, &choices, &pricing);
             let report = prediction.map_err(|error| error.to_string())?.report;
             outcomes.push((*count as f64, outcome(&report)?));
         }
