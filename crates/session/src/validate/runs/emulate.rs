@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::Serialize;
 use siphasher::sip128::{Hasher128, SipHasher13};
-use trompe_hardware::{EmulatedNode, resolve};
+use trompe_hardware::{NodeSheet, resolve};
 use trompe_trace::job::JobTrace;
 
 use super::environment::Environment;
@@ -63,10 +63,12 @@ impl Emulator {
     ) -> Result<JobTrace, String> {
         let arguments = job.with_micro_batches(count);
         let node = resolve(&job.cluster).map_err(|error| error.to_string())?.node;
-        let name = self.name(job, &arguments, &EmulatedNode::new(&node).to_json());
+        let name = self.name(job, &arguments, &seen(&node));
         let path = self.folder.join(format!("{name}.trace"));
         if !path.is_file() {
             if self.kept_only {
+                let line = arguments.join(" ");
+                progress(&format!("no trace {name} of {} {line} on {}", job.script, job.cluster));
                 return Err("its trace is not kept, and `--kept-only` emulates nothing".to_owned());
             }
             progress(&format!("emulating {} {} on {}", job.script, arguments.join(" "), job.cluster));
@@ -153,6 +155,20 @@ impl Emulator {
         let _ = fs::remove_dir_all(&out);
         Ok((seconds, status.code()))
     }
+}
+
+/// What a job can see of a node: rates and prices are not among it.
+fn seen(node: &NodeSheet) -> String {
+    let device = &node.device;
+    format!(
+        "{} {}.{} {} SM {} B context {} B",
+        device.name,
+        device.compute.capability_major,
+        device.compute.capability_minor,
+        device.compute.sm_count,
+        device.memory.total.0,
+        device.runtime.context.0
+    )
 }
 
 /// The files that `script` is made of.
