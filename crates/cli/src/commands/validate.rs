@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use trompe_session::HostChoice;
+use trompe_session::estimators::{Clock, EstimatorChoice};
 use trompe_session::validate::{self, Group, Request, RunsRequest};
 
 use crate::arguments::EstimatorArguments;
@@ -77,6 +78,9 @@ struct WholeArguments {
     /// How the host program's time passes, as in `trompe run`; a time per launch is fitted besides, on other rows.
     #[arg(long, value_name = "MODEL", default_value = "measured")]
     host: HostChoice,
+    /// Share of the highest clock that the GPU sustains, as in `trompe run`: for example 0.9, or `sheet`.
+    #[arg(long, value_name = "SHARE")]
+    clock: Option<Clock>,
     /// Seconds after which the emulation of one job is given up.
     #[arg(long, value_name = "SECONDS", default_value_t = 900.0)]
     time_limit: f64,
@@ -98,7 +102,7 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<ExitCode> {
         limit: arguments.limit,
         seed: arguments.seed,
         sheets: arguments.sheets.clone(),
-        estimators: arguments.estimators.clone().into(),
+        estimators: EstimatorChoice { clock: whole.clock, ..arguments.estimators.clone().into() },
         whole: RunsRequest {
             runs: whole.runs.clone(),
             goldens: whole.goldens.clone(),

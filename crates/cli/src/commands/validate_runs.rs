@@ -104,10 +104,9 @@ fn worst(groups: &[RunGroup]) -> String {
 
 fn fitted(fit: &Fit) -> String {
     format!(
-        "\n{} {}: {}, fitted on other rows: {:.3} and {:.3},\neach fitted on the half of the rows that it is not judged \
+        "\n{}: {}, fitted on other rows: {:.3} and {:.3},\neach fitted on the half of the rows that it is not judged \
          by\n{}{}{}",
-        fit.source,
-        fit.gpu,
+        format!("{} {}", fit.source, fit.gpu).trim_end(),
         fit.what.text(),
         fit.values[0],
         fit.values[1],

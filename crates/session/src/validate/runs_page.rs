@@ -181,10 +181,9 @@ fn worst(html: &mut String, groups: &[Group]) {
 fn fitted(html: &mut String, fit: &Fit) {
     let _ = write!(
         html,
-        "<h3>{} {}: {} fitted on other rows</h3><p class=note>Each half of the rows is judged with the number that was \
+        "<h3>{}: {} fitted on other rows</h3><p class=note>Each half of the rows is judged with the number that was \
          fitted on the other half: {:.3} and {:.3}.</p>",
-        escape(&fit.source),
-        escape(&fit.gpu),
+        escape(format!("{} {}", fit.source, fit.gpu).trim_end()),
         fit.what.text(),
         fit.values[0],
         fit.values[1]
