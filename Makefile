@@ -126,7 +126,7 @@ searches: build venv-test
 # Not part of `make test`: Ray is 70 MB more, and its two nodes take a minute to come and go.
 ray-test: build venv-test
 	$(call step,a search on a Ray cluster that loses a node)
-	test -x .venv-ray/bin/ray || { $(VENV)/bin/python -m venv .venv-ray && .venv-ray/bin/pip install -q "ray==2.60.0"; }
+	test -x .venv-ray/bin/ray || { $(VENV)/bin/python -m venv .venv-ray && .venv-ray/bin/pip install -q -r requirements-search.txt; }
 	$(VENV)/bin/python -c 'import site; print(site.getsitepackages()[0])' > \
 		"$$(.venv-ray/bin/python -c 'import site; print(site.getsitepackages()[0])')/trompe-torch.pth"
 	.venv-ray/bin/python tests/run_ray.py --trompe $(TROMPE)

@@ -40,8 +40,9 @@ class Searches:
     def job(self):
         """A copy of the script and its space that may be changed."""
         folder = Path(tempfile.mkdtemp(dir=self.folder))
-        shutil.copy(HERE / "searches" / "train.py", folder)
-        shutil.copy(SPACE, folder)
+        for file in (HERE / "searches").iterdir():
+            if file.is_file():
+                shutil.copy(file, folder)
         return folder
 
     def command(self, *arguments, cluster="h100-sxm"):
@@ -106,6 +107,7 @@ def check_whole_space(searches):
     assert "no result to apply" in searches.run(
         "apply", out, "--trial", by_status["failed"][0]["number"], expect=2, cluster=None
     )
+    assert (out / "trials.parquet").read_bytes()[:4] == b"PAR1"
     page = (out / "study.html").read_text()
     assert "Convergence" in page and "://" not in page.replace("http://www.w3.org", ""), "it loads nothing"
 
@@ -146,6 +148,87 @@ def check_interrupted_and_resumed(searches):
     study = searches.study(out)
     ran = [trial for trial in study["trials"] if trial["origin"] != "pruned"]
     assert len(lines) - 1 == len(ran), "nothing that had finished ran again"
+
+
+def check_one_trace_for_many_clusters(searches):
+    """A trace with fewer replicas gives what the job on the larger cluster itself gives."""
+    folder = searches.job()
+    space = folder / "replicas.toml"
+
+    def results(name):
+        searches.run(space, "--strategy", "grid", "--no-cache", "--out", folder / name, cluster=None)
+        trials = searches.study(folder / name)["trials"]
+        assert all(trial["status"] == "fits" for trial in trials), trials
+        return {tuple(sorted(knobs(trial).items())): trial for trial in trials}
+
+    reused = results("reused")
+    source = space.read_text()
+    kept = [line for line in source.splitlines() if not line.startswith(("replicas =", "reuse_trace ="))]
+    space.write_text("\n".join(kept))
+    direct = results("direct")
+    assert len(reused) == 12 and reused.keys() == direct.keys()
+    executed = [trial for trial in reused.values() if trial["origin"] == "executed"]
+    assert len(executed) == 2, "each batch runs once"
+    assert all(trial["origin"] == "executed" for trial in direct.values())
+    for point, trial in reused.items():
+        other = direct[point]
+        assert trial["metrics"] == other["metrics"], (point, trial["metrics"], other["metrics"])
+    steps = {trial["metrics"]["step_seconds"] for trial in reused.values()}
+    assert len(steps) == 12, "every cluster has a time of its own"
+
+
+def check_pruning_rules_of_the_file(searches):
+    """A rule of the user's own tells in its direction only, and each pruned trial names it."""
+    folder = searches.job()
+    space = folder / "space.toml"
+    source = space.read_text().replace("width = [256, 512, 4096]", "width = [256, 1024]")
+    source = source.replace("reserve = { values = [0, 200]", "reserve = { values = [0]")
+    rule = """
+[[prune]]
+name = "wider is slower"
+knob = "width"
+others = "{others}"
+when = "fits"
+effect = "no_better"
+if = "batch == 4096"
+"""
+    for others, ran, told in (("later", "256", "1024"), ("earlier", "1024", "256")):
+        space.write_text(source + rule.format(others=others))
+        out = folder / others
+        searches.run(space, "--strategy", "grid", "--out", out)
+        trials = searches.study(out)["trials"]
+        assert len(trials) == 4
+        pruned = [trial for trial in trials if trial["origin"] == "pruned"]
+        expect = {"width": told, "batch": "4096", "reserve": "0"}
+        assert [knobs(trial) for trial in pruned] == [expect], trials
+        assert pruned[0]["rule"] == "wider is slower" and pruned[0]["status"] == "no_better", pruned
+        assert knobs(trials[pruned[0]["because_of"]])["width"] == ran, pruned
+
+
+def check_estimators(searches):
+    """What prices kernels is a choice of the study: other results, which are kept apart."""
+    folder = searches.job()
+    space = folder / "space.toml"
+    space.write_text(space.read_text().replace("width = [256, 512, 4096]", "width = [4096]"))
+
+    def steps(name, *more, expect=0):
+        text = searches.run(space, "--out", folder / name, "--strategy", "grid", *more, expect=expect)
+        if expect:
+            return text
+        study = searches.study(folder / name)
+        fits = [trial for trial in study["trials"] if trial["metrics"]]
+        return [trial["metrics"]["step_seconds"] for trial in fits], study["counts"]
+
+    usual, _ = steps("usual")
+    physics, counts = steps("physics", "--physics")
+    assert physics != usual and counts["executed"] > 0, counts
+    slow, counts = steps("slow", "--clock", "0.5")
+    assert all(a > 1.2 * b for a, b in zip(slow, usual, strict=True)), (slow, usual)
+    assert counts["executed"] > 0, counts
+    again, counts = steps("again", "--clock", "0.5")
+    assert again == slow and counts["executed"] == 0 and counts["cached"] > 0, counts
+    text = steps("slow", "--resume", expect=2)
+    assert "estimators" in text, text
 
 
 def check_nothing_fits(searches):
@@ -200,14 +283,18 @@ def check_bad_spaces(searches):
 def check_python(searches):
     """`trompe.search` asks, tells and runs."""
     folder = searches.job()
+    space = folder / "space.toml"
+    space.write_text('constraints = ["width != 256 or batch != 512"]\n' + space.read_text())
     script = f"""
 from trompe.search import SearchError, Study
 options = dict(cluster="h100-sxm", out=r"{folder}/out", program=r"{searches.trompe}")
 with Study(r"{folder}/space.toml", **options) as study:
-    assert study.points == 12 and study.knobs["width"] == [256, 512, 4096]
+    assert study.points == 10 and study.knobs["width"] == [256, 512, 4096]
     trial = study.evaluate({{"width": 256, "batch": 4096, "reserve": 0}})
     assert trial.fits and trial.loss > 0 and trial.knobs["batch"] == "4096"
     assert study.evaluate({{"width": 512, "batch": 4096, "reserve": 0}}).loss == float("inf")
+    narrow = study.evaluate({{"width": 256, "batch": 512, "reserve": 0}})
+    assert narrow["status"] == "infeasible" and narrow.loss == float("inf"), narrow
     try:
         study.evaluate({{"width": 7, "batch": 4096, "reserve": 0}})
     except SearchError as error:
@@ -226,6 +313,9 @@ CHECKS = [
     check_bad_spaces,
     check_whole_space,
     check_interrupted_and_resumed,
+    check_one_trace_for_many_clusters,
+    check_pruning_rules_of_the_file,
+    check_estimators,
     check_nothing_fits,
     check_python,
 ]

@@ -93,8 +93,11 @@ class Study:
         answer = self._say({"ask": None})
         return None if answer.get("done") else answer
 
-    def tell(self, number, step_seconds=None, *, out_of_memory=False, memory_bytes=0):
-        """What became of a point that was asked for and run elsewhere."""
+    def tell(self, number, step_seconds=None, *, at_least_seconds=None, out_of_memory=False, memory_bytes=0):
+        """What became of a point that was asked for and run elsewhere.
+
+        `at_least_seconds` is for one that was stopped because a step takes longer than the best.
+        """
         if step_seconds is not None:
             numbers = {
                 "step_seconds": step_seconds,
@@ -104,13 +107,22 @@ class Study:
             parts = dict.fromkeys(("compute", "recompute", "communication", "bubble", "host"), 0.0)
             metrics = {**numbers, "memory_bytes": memory_bytes, "capacity_bytes": 0, "parts": parts}
             outcome = {"status": "fits", "metrics": metrics}
+        elif at_least_seconds is not None:
+            outcome = {"status": "stopped", "at_least_seconds": at_least_seconds}
         else:
             outcome = {"status": "out_of_memory" if out_of_memory else "failed"}
         self._say({"tell": {"number": number, "outcome": outcome}})
 
     def evaluate(self, knobs):
-        """The trial with these knob values: run here under emulation, or known already."""
-        return Trial(self._say({"evaluate": knobs}))
+        """The trial with these knob values: run here under emulation, or known already.
+
+        Where the constraints exclude them its status is `infeasible`.
+        """
+        answer = self._say({"evaluate": knobs})
+        if "infeasible" in answer:
+            named = [{"name": name, "value": str(value)} for name, value in knobs.items()]
+            return Trial(status="infeasible", knobs=named, metrics=None)
+        return Trial(answer)
 
     def run(self, budget=None):
         """Asks and runs until the budget of trials is spent or every point is known; the best trial."""

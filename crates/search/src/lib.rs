@@ -2,8 +2,8 @@
 //!
 //! What it is: the model of a space file ([`space`]), its feasible points ([`feasible`]), strategies behind one
 //! ask/tell interface ([`strategy`]), the rules that make trials needless ([`prune`]), studies that tie them together
-//! and can be taken up again ([`Study`], [`journal`]), the memo of results on disk ([`memo`]), and what the outcome
-//! says ([`summary`]).
+//! and can be taken up again ([`Study`], [`journal`]), the memo of results on disk ([`memo`]), what the outcome says
+//! ([`summary`]), and the table of trials as a file for other tools ([`parquet`]).
 //!
 //! What it is not: it runs no trial and knows no cluster, no trace and no clock. Who drives a study hands in the facts
 //! about clusters and the outcome of each trial; `session` does that with emulated runs, `trompe.search` from Python.
@@ -17,6 +17,7 @@ pub mod journal;
 pub mod machines;
 pub mod memo;
 pub mod outcome;
+pub mod parquet;
 pub mod point;
 pub mod prune;
 pub mod space;

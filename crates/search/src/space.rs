@@ -23,6 +23,7 @@ pub use rule::{Effect, Reach, Rule, When};
 
 use crate::Values;
 use crate::expression::Expression;
+use crate::template::Template;
 
 /// Facts about the cluster of a trial, as expressions see them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,15 +84,29 @@ pub struct Sampling {
     pub second: Expression,
 }
 
+/// Taking the trace of a smaller cluster, with fewer data-parallel replicas, for a larger one.
+///
+/// For jobs in which a rank does the same however many replicas there are beside its own; the file's author vouches for
+/// it.
+#[derive(Debug)]
+pub struct Replicas {
+    /// Name of the value that is the number of replicas.
+    pub degree: String,
+    /// Ranks from one replica to the next.
+    pub apart: Expression,
+    /// Where it holds.
+    pub condition: Option<Expression>,
+}
+
 /// How the trials of the space are run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub struct TrialSettings {
     /// As `--host` of `trompe run`.
     pub host: Option<String>,
     /// As `--steps`.
     pub steps: Option<String>,
-    /// As `--ranks`, may hold places.
-    pub ranks: Option<String>,
+    /// As `--ranks`, with places.
+    pub ranks: Option<Template>,
     /// Seconds after which a trial is given up.
     pub timeout: Option<f64>,
     /// Files and folders whose content decides what the job does, relative to the space file; the script's own folder
@@ -128,6 +143,8 @@ pub struct Space {
     pub trial: TrialSettings,
     /// Whether one trace serves devices of other kinds.
     pub reuse_trace: bool,
+    /// Whether one trace serves more replicas.
+    pub replicas: Option<Replicas>,
     /// Digest of the file.
     pub digest: u64,
 }

@@ -23,7 +23,9 @@ use trompe_base::Duration;
 use trompe_cluster::{Contention, Options, Outcome, Replay, Variation};
 use trompe_estimate::{Stack, WithPrograms};
 use trompe_hardware::ClusterSheet;
-use trompe_results::{HostMode, HostModel, Job, Report, SCHEMA_VERSION, Timeline};
+use trompe_results::{
+    HostMode, HostModel, Job, Note, Report, SCHEMA_VERSION, Severity, Timeline, VerdictStatus,
+};
 use trompe_trace::job::{JobTrace, RankTemplate, StepSource};
 
 use crate::SessionError;
@@ -34,6 +36,7 @@ use crate::npu;
 use crate::run_facts::RunFacts;
 use crate::variation::{JitterChoice, StragglerChoice, stragglers};
 pub(crate) use bound::repeated_work;
+pub(crate) use verdict::lacked;
 
 /// How a trace is simulated.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,33 +153,27 @@ pub fn predict_with(
         software: software::software(&job.facts, &run),
         ..Report::default()
     };
-    let (mut timeline, mut host) = (Timeline::default(), None);
+    let (mut timeline, mut host, mut not_simulated) = (Timeline::default(), None, None);
     if job.templates.iter().any(|template| !template.events.is_empty()) {
-        let estimator = WithPrograms { programs: npu::of_job(job, cluster)?, others: kernels.estimator };
-        let pricing = KernelPricing { estimator: &estimator, ..*kernels };
-        let mut simulation = Simulation::new(job, cluster, choices, &run, &pricing)?;
-        if simulation.options.variation.tells_ranks_apart() {
-            report.variation = Some(varied::repeat(&mut simulation)?);
+        let before = report.clone();
+        match simulated(job, cluster, choices, (&run, &mut report), kernels) {
+            Ok(found) => (timeline, host) = (found.0, Some(found.1)),
+            // Ranks that ended early leave others waiting; that they ended is what matters.
+            Err(SessionError::Simulation { reason }) if report.verdict.status != VerdictStatus::Fits => {
+                report = before;
+                not_simulated = Some(Note {
+                    severity: Severity::Info,
+                    code: "not-simulated".to_owned(),
+                    text: format!("The part that ran cannot be simulated: {reason}."),
+                    action: None,
+                });
+            }
+            Err(error) => return Err(error),
         }
-        let replay = simulation.compile(&simulation.options)?;
-        let outcome = simulation.replayed(&replay)?;
-        simulation.fill(&mut report, &outcome, &run)?;
-        memory::over_time(&mut report.memory, job, &outcome);
-        if simulation.has_steps(&outcome) {
-            report.ranks = ranks::ranks(job, &simulation.kinds, &outcome);
-        }
-        if simulation.has_steps(&outcome) && choices.explain {
-            report.critical_path = path::critical_path(job, &simulation.kinds, &outcome, &replay)?;
-            report.contention = Some(varied::contention(&simulation, &outcome)?);
-        }
-        if let Some(flops) = &simulation.flops_of(&outcome) {
-            report.flops = flops::usage(flops, simulation.step_seconds(&outcome), device, &provenance);
-        }
-        host = Some(simulation.host.clone());
-        timeline = outcome.timeline;
     }
     notes::write(&mut report, job, &run, (choices, host.as_ref(), kernels.oracle.is_some()));
     notes::calibration(&mut report, &run, cluster, kernels.calibration);
+    report.notes.extend(not_simulated);
     report.check().map_err(|error| SessionError::Simulation { reason: error.to_string() })?;
     Ok(Prediction { report, timeline })
 }
@@ -202,6 +199,39 @@ fn calibrated(
         choices.network.get_or_insert_default().times = Times::Constants(constants);
     }
     choices
+}
+
+/// Fills in what only a simulation says.
+fn simulated(
+    job: &JobTrace,
+    cluster: &ClusterSheet,
+    choices: &Choices,
+    (run, report): (&RunFacts, &mut Report),
+    kernels: &KernelPricing<'_>,
+) -> Result<(Timeline, Host), SessionError> {
+    let device = cluster.device();
+    let estimator = WithPrograms { programs: npu::of_job(job, cluster)?, others: kernels.estimator };
+    let pricing = KernelPricing { estimator: &estimator, ..*kernels };
+    let mut simulation = Simulation::new(job, cluster, choices, run, &pricing)?;
+    if simulation.options.variation.tells_ranks_apart() {
+        report.variation = Some(varied::repeat(&mut simulation)?);
+    }
+    let replay = simulation.compile(&simulation.options)?;
+    let outcome = simulation.replayed(&replay)?;
+    simulation.fill(report, &outcome, run)?;
+    memory::over_time(&mut report.memory, job, &outcome);
+    if simulation.has_steps(&outcome) {
+        report.ranks = ranks::ranks(job, &simulation.kinds, &outcome);
+    }
+    if simulation.has_steps(&outcome) && choices.explain {
+        report.critical_path = path::critical_path(job, &simulation.kinds, &outcome, &replay)?;
+        report.contention = Some(varied::contention(&simulation, &outcome)?);
+    }
+    if let Some(flops) = &simulation.flops_of(&outcome) {
+        report.flops =
+            flops::usage(flops, simulation.step_seconds(&outcome), device, &place::provenance(device));
+    }
+    Ok((outcome.timeline, simulation.host.clone()))
 }
 
 /// A job with its prices, ready to be replayed under several options.

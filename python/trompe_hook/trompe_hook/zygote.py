@@ -29,6 +29,7 @@ import importlib
 import importlib.util
 import io
 import json
+import mmap
 import os
 import select
 import signal
@@ -55,6 +56,15 @@ _FRAMEWORKS = {
 
 # What PyTorch itself imports later, when an optimizer is made: a second and 90 MiB in every rank.
 _LATER = "torch._dynamo"
+
+# What torch.compile imports and computes when it first compiles, the same in every rank: the second
+# element is called, a digest of Triton's own files that takes half a second.
+_COMPILING = {
+    "torch._inductor.compile_fx": None,
+    "torch._inductor.codecache": "triton_key",
+    "torch._inductor.async_compile": None,
+    "torch._inductor.scheduler": None,
+}
 
 # What numerical libraries would start threads for while they are imported.
 _CALM = ("OPENBLAS_NUM_THREADS",)
@@ -253,11 +263,49 @@ def check(target):
         raise Unfit(f"an import has left {tasks - 1} native threads running")
 
 
+class Compiling:
+    """Lets ranks tell the ones that are forked after them that they compile.
+
+    One byte that all of them share. A job that never compiles pays nothing.
+    """
+
+    _KNOWN = "torch._inductor.compile_fx"
+
+    def __init__(self):
+        self._told = mmap.mmap(-1, 1)
+        self._ready = False
+
+    def tell(self):
+        """In a rank that ends."""
+        if self._KNOWN in sys.modules:
+            self._told[0] = 1
+
+    def prepare(self):
+        """Before a fork: does what the next ranks would each do when they compile."""
+        if self._ready or not self._told[0]:
+            return
+        self._ready = True
+        # No pool of compiling processes belongs to this one.
+        own = os.environ.get("TORCH_WARM_POOL")
+        os.environ["TORCH_WARM_POOL"] = "0"
+        for name, function in _COMPILING.items():
+            # Whatever does not work here the rank does itself.
+            with contextlib.suppress(Exception):
+                module = importlib.import_module(name)
+                if function:
+                    getattr(module, function)()
+        if own is None:
+            del os.environ["TORCH_WARM_POOL"]
+        else:
+            os.environ["TORCH_WARM_POOL"] = own
+
+
 class Server:
     """The process's side of the conversation."""
 
     def __init__(self, connection):
         self.connection = connection
+        self.compiling = Compiling()
         self._received = b""
 
     def say(self, message):
@@ -291,6 +339,7 @@ class Server:
             if order is None:
                 return None
             order = order["fork"]
+            self.compiling.prepare()
             pid = os.fork()
             if pid == 0:
                 signal.set_wakeup_fd(-1)
@@ -323,6 +372,11 @@ def become(order, dispositions):
     if order["core"] is not None:
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, {order["core"]})
+    config = sys.modules.get("torch._inductor.config")
+    if order["core"] is not None and config is not None:
+        # As a process on this processor alone would have chosen: more would each import PyTorch again.
+        with contextlib.suppress(AttributeError, TypeError, ValueError):
+            config.compile_threads = config.decide_compile_threads()
     if order["nice"]:
         os.nice(order["nice"])
     numpy = sys.modules.get("numpy")
@@ -421,7 +475,9 @@ def main(address):
     become(order, dispositions)
     target.begin_rank()
     torch_ready.in_rank()
-    finish(run_to_the_end(job, order["argv"]))
+    status = run_to_the_end(job, order["argv"])
+    server.compiling.tell()
+    finish(status)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ fn study(arguments: StudyArguments) -> anyhow::Result<ExitCode> {
     let Searched { study, files, interrupted } = search::search(&request, &mut progress)?;
     progress.clear();
     let mut text = format!("\n{}\n", trompe_report::study_text(&study, terminal::style()));
-    for path in [&files.html, &files.json, &files.csv] {
+    for path in [&files.html, &files.json, &files.csv, &files.parquet] {
         text.push_str(&format!("{}\n", commands::nearby(path).display()));
     }
     let out = commands::nearby(&request.out).display();

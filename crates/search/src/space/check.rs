@@ -39,6 +39,15 @@ pub(super) fn check(space: &Space) -> Result<(), SpaceError> {
         look("`second` in [sampling]", &sampling.second.names, &known)?;
         sampling_is_possible(space)?;
     }
+    if let Some(replicas) = &space.replicas {
+        let place = "`replicas` in [hardware]";
+        look(place, &BTreeSet::from([replicas.degree.clone()]), &known)?;
+        look(place, &replicas.apart.names, &known)?;
+        replicas.condition.iter().try_for_each(|condition| look(place, &condition.names, &known))?;
+    }
+    if let Some(ranks) = &space.trial.ranks {
+        look("`ranks` in [trial]", &ranks.names(), &known)?;
+    }
     let mut with_files = known;
     with_files.extend(space.job.files.iter().map(|file| file.name.clone()));
     let used = space.job.names();

@@ -14,7 +14,7 @@ use super::batch::{GLOBAL_BATCH, MICRO_BATCHES};
 use super::knob::Range;
 use super::{
     Batch, Constraint, Derived, Effect, FileTemplate, JobTemplate, Knob, Limits, MemoryTrend, Objective,
-    Prices, Reach, Rule, Sampling, Space, TrialSettings, When, derived,
+    Prices, Reach, Replicas, Rule, Sampling, Space, TrialSettings, When, derived,
 };
 use crate::Value;
 use crate::expression::Expression;
@@ -159,6 +159,16 @@ struct HardwareText {
     nodes: Option<Vec<i64>>,
     #[serde(default)]
     reuse_trace: bool,
+    replicas: Option<ReplicasText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReplicasText {
+    degree: String,
+    apart: Formula,
+    #[serde(rename = "if")]
+    condition: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -297,11 +307,12 @@ pub(super) fn read(text: &str) -> Result<Space, SpaceError> {
         trial: TrialSettings {
             host: file.trial.host,
             steps: file.trial.steps,
-            ranks: file.trial.ranks,
+            ranks: file.trial.ranks.as_deref().map(ranks).transpose()?,
             timeout: file.trial.timeout_seconds,
             code: file.trial.code,
         },
         reuse_trace: file.hardware.reuse_trace,
+        replicas: file.hardware.replicas.map(replicas).transpose()?,
         digest: digest.finish(),
         knobs,
     })
@@ -427,6 +438,10 @@ fn command(words: Words) -> Result<Vec<Template>, SpaceError> {
     words.iter().map(|word| Template::read(word).map_err(|reason| wrong(place, reason))).collect()
 }
 
+fn ranks(text: &str) -> Result<Template, SpaceError> {
+    Template::read(text).map_err(|reason| wrong("`ranks` in [trial]", reason))
+}
+
 fn arguments(texts: Ordered<Formula>) -> Result<Vec<(String, Expression)>, SpaceError> {
     in_order(texts)
         .map(|(name, formula)| {
@@ -525,6 +540,15 @@ fn rule(text: RuleText, knobs: &[Knob]) -> Result<Rule, SpaceError> {
     };
     let condition = text.condition.as_deref().map(|condition| expression(&place, condition)).transpose()?;
     Ok(Rule { name: text.name, knob, reach, when, effect, condition })
+}
+
+fn replicas(text: ReplicasText) -> Result<Replicas, SpaceError> {
+    let place = "`replicas` in [hardware]";
+    Ok(Replicas {
+        apart: expression(place, &text.apart.text())?,
+        condition: text.condition.as_deref().map(|text| expression(place, text)).transpose()?,
+        degree: text.degree,
+    })
 }
 
 fn sampling(text: &SamplingText) -> Result<Sampling, SpaceError> {

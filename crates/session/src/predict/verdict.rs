@@ -17,7 +17,7 @@ pub(super) fn verdict(job: &JobTrace, run: &RunFacts, memory: &Memory, same_devi
     if let Some(signal) = run.interrupted_by {
         return interrupted(signal, memory);
     }
-    if failed && (exception.ends_with(OUT_OF_MEMORY) || exhausted(job, exception)) {
+    if ended_without_memory(job, run) {
         return ran_out(job, memory, same_device);
     }
     if failed {
@@ -32,6 +32,27 @@ pub(super) fn verdict(job: &JobTrace, run: &RunFacts, memory: &Memory, same_devi
         hint: None,
         out_of_memory: None,
     }
+}
+
+/// Whether the job ended because its own device had too little memory.
+fn ended_without_memory(job: &JobTrace, run: &RunFacts) -> bool {
+    let failed = run.exit_code != Some(0) && !run.command.is_empty();
+    let exception = job.facts.get("python.exception").map_or("", String::as_str);
+    failed
+        && run.interrupted_by.is_none()
+        && (exception.ends_with(OUT_OF_MEMORY) || exhausted(job, exception))
+}
+
+/// Bytes that a job lacked at least which ended because its own device had too little memory (where that was recorded),
+/// and bytes of that device; `None` when it did not end so.
+pub(crate) fn lacked(job: &JobTrace) -> Option<(Option<u64>, u64)> {
+    if !ended_without_memory(job, &RunFacts::of(&job.facts)) {
+        return None;
+    }
+    let capacity = job.templates.iter().map(|template| template.memory.capacity.0).max().unwrap_or(0);
+    let last = job.templates.iter().find_map(|template| template.memory.out_of_memory.last());
+    let missing = last.map(|last| (last.requested.0 + last.used.0).saturating_sub(capacity));
+    Some((missing.filter(|missing| *missing > 0), capacity))
 }
 
 /// Whether the last thing the job asked the device for was memory that it did not have.

@@ -42,6 +42,9 @@ pub enum SearchError {
         /// What is wrong.
         reason: String,
     },
+    /// The table of trials.
+    #[error("the table of trials cannot be written as Parquet: {0}")]
+    Table(String),
     /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),

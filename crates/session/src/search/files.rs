@@ -16,6 +16,8 @@ pub struct StudyFiles {
     pub json: PathBuf,
     /// The trials as a table.
     pub csv: PathBuf,
+    /// The same table with types (Parquet).
+    pub parquet: PathBuf,
     /// What was known so far, for going on.
     pub journal: PathBuf,
     /// Traces that trials share.
@@ -32,6 +34,7 @@ impl StudyFiles {
             html: folder.join("study.html"),
             json: folder.join("study.json"),
             csv: folder.join("trials.csv"),
+            parquet: folder.join("trials.parquet"),
             journal: folder.join("study.journal"),
             traces: folder.join("traces"),
             work: folder.join("work"),
@@ -47,6 +50,9 @@ impl StudyFiles {
         disk::write(&self.json, &json)?;
         let table = trompe_report::study_table(study);
         disk::write(&self.csv, table.csv().as_bytes())?;
+        let typed = trompe_search::parquet::table(&table.columns, &table.rows);
+        let typed = typed.map_err(|error| SessionError::from(SearchError::Table(error.to_string())))?;
+        disk::write(&self.parquet, &typed)?;
         disk::write(&self.html, trompe_report::study_html(study).as_bytes())
     }
 }

@@ -3,9 +3,9 @@
 use trompe_results::study::{Metrics, Parts};
 use trompe_results::{Kind, Report, VerdictStatus};
 use trompe_search::space::{MachineFacts, Objective, Space};
-use trompe_search::{Machines, Outcome, Point, Value, Values};
+use trompe_search::{Machines, Outcome, Value, Values};
 
-use super::{Plan, SearchError};
+use super::SearchError;
 
 /// The outcome that a report says; the driver completes it.
 pub(super) fn outcome(report: &Report) -> Outcome {
@@ -147,22 +147,7 @@ pub(super) fn check(space: &Space, machines: &Machines) -> Result<(), SearchErro
     if let Some(steps) = &settings.steps {
         steps.parse::<crate::StepChoice>().map_err(|error| bad("steps", error.to_string()))?;
     }
-    if let Some(ranks) = &settings.ranks {
-        ranks.parse::<crate::RankChoice>().map_err(|error| bad("ranks", error.to_string()))?;
-    }
     Ok(())
-}
-
-/// The cluster on which a job is emulated for all clusters of the same shape: the one whose devices have the most
-/// memory, so that its trace is whole wherever it is simulated.
-pub(super) fn reference(plan: &Plan, point: &Point) -> Option<String> {
-    let own = plan.machines.of(point);
-    let alike = plan
-        .machines
-        .all()
-        .filter(|other| other.nodes == own.nodes && other.gpus_per_node == own.gpus_per_node);
-    let largest = alike.max_by(|a, b| a.memory_bytes.cmp(&b.memory_bytes).then(b.cluster.cmp(&a.cluster)));
-    largest.map(|facts| facts.cluster.clone())
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::replicas::Replicas;
 use serde::{Deserialize, Serialize};
 use trompe_results::study::TrialOrigin;
 use trompe_search::Outcome;
@@ -27,6 +28,9 @@ pub struct Order {
     pub cluster: String,
     /// The cluster that the job sees, when it is another one.
     pub emulated_on: Option<String>,
+    /// That the job runs with fewer replicas than are simulated.
+    #[serde(default)]
+    pub replicas: Option<MoreReplicas>,
     /// As `--host`.
     pub host: String,
     /// What prices kernels; its paths are absolute.
@@ -45,6 +49,23 @@ pub struct Order {
     /// Devices have memory without end, to see how much is needed.
     #[serde(default)]
     pub unlimited: bool,
+}
+
+/// How many replicas run and how many are simulated; see [`Replicas`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoreReplicas {
+    /// Ranks from one replica to the next.
+    pub apart: u32,
+    /// Those that run.
+    pub run: u32,
+    /// Those that are simulated.
+    pub simulated: u32,
+}
+
+impl From<MoreReplicas> for Replicas {
+    fn from(more: MoreReplicas) -> Self {
+        Self { stride: more.apart, recorded: more.run, wanted: more.simulated }
+    }
 }
 
 /// The runs of a trial.
@@ -114,17 +135,19 @@ pub(super) fn of(plan: &Plan, proposal: &Proposal) -> Result<Order, SessionError
     let settings = &space.trial;
     let facts = plan.machines.of(&proposal.point);
     let filled = |text: Option<&str>, default: &str| -> String { text.unwrap_or(default).to_owned() };
-    let emulated_on = space.reuse_trace.then(|| super::measure::reference(plan, &proposal.point)).flatten();
+    let runs_on = super::reuse::smaller(plan, proposal)?;
+    let job = plan.space.job.resolve(&runs_on.values).map_err(SearchError::Question)?;
     let mut order = Order {
         number: proposal.number,
-        runs: runs(plan, proposal)?,
-        environment: proposal.job.environment.clone(),
+        environment: job.environment.clone(),
+        runs: runs(plan, &runs_on.values, job)?,
         cluster: facts.cluster.clone(),
-        emulated_on: emulated_on.filter(|other| *other != facts.cluster),
+        emulated_on: runs_on.cluster.filter(|other| *other != facts.cluster),
+        replicas: runs_on.replicas,
         host: filled(settings.host.as_deref(), "measured"),
         estimators: plan.estimators.clone(),
         steps: filled(settings.steps.as_deref(), "auto"),
-        ranks: filled(settings.ranks.as_deref(), "auto"),
+        ranks: ranks(plan, &runs_on.values)?,
         best_seconds: proposal.best_seconds,
         timeout: settings.timeout,
         trace: None,
@@ -136,28 +159,36 @@ pub(super) fn of(plan: &Plan, proposal: &Proposal) -> Result<Order, SessionError
     Ok(order)
 }
 
+/// The ranks that run.
+fn ranks(plan: &Plan, values: &Values) -> Result<String, SessionError> {
+    let Some(template) = &plan.space.trial.ranks else { return Ok("auto".to_owned()) };
+    let wrong = |reason| SearchError::Trial { name: "ranks", reason };
+    let text = template.fill(values).map_err(wrong)?;
+    text.parse::<crate::RankChoice>().map_err(|error| wrong(error.to_string()))?;
+    Ok(text)
+}
+
 /// The whole job, or two samples of it where that is less work.
-fn runs(plan: &Plan, proposal: &Proposal) -> Result<Runs, SessionError> {
-    let whole = || Ok(Runs::Whole(proposal.job.clone()));
-    let Some(sampling) = &plan.space.sampling else { return whole() };
+fn runs(plan: &Plan, values: &Values, job: ResolvedJob) -> Result<Runs, SessionError> {
+    let Some(sampling) = &plan.space.sampling else { return Ok(Runs::Whole(job)) };
     let wrong = |reason: String| {
         SessionError::from(SearchError::Question(format!("[sampling] cannot be used: {reason}")))
     };
     let number = |value: Option<Value>, name: &str| match value.as_ref().and_then(Value::integer) {
         Some(number) if number >= 1 => Ok(number as u64),
-        _ => Err(wrong(format!("`{name}` is no positive whole number at {}", text(&proposal.values)))),
+        _ => Err(wrong(format!("`{name}` is no positive whole number at {}", text(values)))),
     };
-    let first = number(sampling.first.evaluate(&proposal.values).map_err(wrong)?, "first")?;
-    let second = number(sampling.second.evaluate(&proposal.values).map_err(wrong)?, "second")?;
-    let count = number(proposal.values.get(MICRO_BATCHES).cloned(), MICRO_BATCHES)?;
+    let first = number(sampling.first.evaluate(values).map_err(wrong)?, "first")?;
+    let second = number(sampling.second.evaluate(values).map_err(wrong)?, "second")?;
+    let count = number(values.get(MICRO_BATCHES).cloned(), MICRO_BATCHES)?;
     if first >= second {
         return Err(wrong(format!("`first` ({first}) is not below `second` ({second})")));
     }
     if first + second >= count {
-        return whole();
+        return Ok(Runs::Whole(job));
     }
     let sample = |part: u64| -> Result<ResolvedJob, SessionError> {
-        let mut values = proposal.values.clone();
+        let mut values = values.clone();
         let global = number(values.get(GLOBAL_BATCH).cloned(), GLOBAL_BATCH)?;
         values.insert(MICRO_BATCHES.to_owned(), Value::Integer(part as i64));
         values.insert(GLOBAL_BATCH.to_owned(), Value::Integer((global / count * part) as i64));
@@ -184,7 +215,7 @@ pub(super) fn essence(order: &Order) -> Order {
 
 /// The parts of an order that decide what its trace holds.
 pub(super) fn recording(order: &Order) -> Order {
-    Order { cluster: String::new(), emulated_on: None, host: String::new(), ..essence(order) }
+    Order { cluster: String::new(), emulated_on: None, replicas: None, host: String::new(), ..essence(order) }
 }
 
 /// A key of some text.

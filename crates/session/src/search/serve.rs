@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use trompe_results::study::TrialOrigin;
 use trompe_search::memo::Memo;
-use trompe_search::study::{Asked, Proposal};
+use trompe_search::study::{Asked, Proposal, StudyError};
 use trompe_search::summary::{self, Circumstances};
 use trompe_search::{Outcome, Point, Study, Value};
 
@@ -116,7 +116,12 @@ impl Server<'_> {
                 if let Some(number) = known.map(|trial| trial.number) {
                     return Ok(self.trial(number));
                 }
-                match self.study.enqueue(point).map_err(SearchError::from)? {
+                let proposal = match self.study.enqueue(point) {
+                    // Libraries that know no constraints ask for such points too.
+                    Err(StudyError::NotFeasible { point }) => return Ok(json!({ "infeasible": point })),
+                    other => other.map_err(SearchError::from)?,
+                };
+                match proposal {
                     Some(proposal) => {
                         self.run(&proposal)?;
                         Ok(self.trial(proposal.number))

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use super::replicas::with_replicas;
+use serde::{Deserialize, Serialize};
 use trompe_base::Bytes;
 use trompe_hardware::ClusterSheet;
 use trompe_results::study::{TrialOrigin, TrialStatus};
@@ -33,6 +35,15 @@ pub(super) struct Bench {
     pub(super) pricer: Option<(EstimatorChoice, Pricer)>,
 }
 
+/// A job whose memory was not enough before it had done anything on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Exhausted {
+    /// Bytes that were missing.
+    missing: Option<u64>,
+    /// Bytes of the device that it ran on.
+    capacity: u64,
+}
+
 /// Lines of a failed job that are kept.
 const LAST_LINES: usize = 12;
 /// Bytes of the end of a log that are looked at.
@@ -54,13 +65,18 @@ impl Bench {
     }
 
     fn outcome(&mut self, order: &Order) -> Result<(Outcome, TrialOrigin), SessionError> {
+        if let Some(Exhausted { missing, capacity }) = self.exhausted_before(order) {
+            return Ok((on_cluster(order, missing, capacity), TrialOrigin::Simulated));
+        }
         match &order.runs {
             Runs::Whole(job) => {
                 let (trace, origin) = self.trace(order, job, "whole")?;
+                let trace = widened(order, trace)?;
                 Ok((self.simulated(order, &trace, order.best_seconds)?, origin))
             }
             Runs::Sampled { first, first_count, second, second_count, count } => {
                 let (trace, _) = self.trace(order, first, "first")?;
+                let trace = widened(order, trace)?;
                 // Matrix products and attention happen in every micro-batch alike, so they bound the whole step.
                 let scale = *count as f64 / *first_count as f64;
                 let begun = self.simulated(order, &trace, order.best_seconds.map(|best| best / scale))?;
@@ -68,6 +84,7 @@ impl Bench {
                     return Ok((scaled_bound(begun, scale), TrialOrigin::Executed));
                 };
                 let (trace, origin) = self.trace(order, second, "second")?;
+                let trace = widened(order, trace)?;
                 let mut outcome = self.simulated(order, &trace, None)?;
                 if let Some(long) = outcome.metrics.take().filter(|_| outcome.is_fit()) {
                     let counts = [*first_count, *second_count, *count];
@@ -84,6 +101,7 @@ impl Bench {
         if matches!(error, SessionError::FailedEarly { .. })
             && let Some((missing, capacity)) = exhausted(&lines)
         {
+            self.keep_exhausted(order, &Exhausted { missing, capacity });
             return on_cluster(order, missing, capacity);
         }
         if lines.is_empty() || !matches!(error, SessionError::FailedEarly { .. }) {
@@ -91,6 +109,25 @@ impl Bench {
             lines.extend(error.hint());
         }
         Outcome::failed(lines)
+    }
+
+    /// Where it is kept that a job has no trace because its memory was not enough before it did anything.
+    fn exhausted_path(&self, order: &Order) -> Option<PathBuf> {
+        // A device without end is another matter.
+        let name = order.trace.as_ref().filter(|_| !order.unlimited)?;
+        Some(self.traces.join(format!("{name}.exhausted.json")))
+    }
+
+    /// That another trial with the same job ended so.
+    fn exhausted_before(&self, order: &Order) -> Option<Exhausted> {
+        serde_json::from_slice(&fs::read(self.exhausted_path(order)?).ok()?).ok()
+    }
+
+    fn keep_exhausted(&self, order: &Order, exhausted: &Exhausted) {
+        let Some(path) = self.exhausted_path(order) else { return };
+        let content = serde_json::to_vec(exhausted).unwrap_or_default();
+        // Where it cannot be written the next one runs.
+        let _ = fs::create_dir_all(&self.traces).and_then(|()| fs::write(path, content));
     }
 
     /// The job's trace: one that is there, or one that is made now.
@@ -151,6 +188,9 @@ impl Bench {
         trace: &JobTrace,
         best: Option<f64>,
     ) -> Result<Outcome, SessionError> {
+        if let Some((missing, capacity)) = predict::lacked(trace) {
+            return Ok(on_cluster(order, missing, capacity));
+        }
         let cluster = trompe_hardware::resolve(&order.cluster)?;
         let pricer = match self.pricer.take() {
             Some((choice, pricer)) if choice == order.estimators => pricer,
@@ -192,6 +232,16 @@ impl Bench {
     fn last_lines(&self) -> Vec<String> {
         last_lines(&self.log)
     }
+}
+
+/// The trace with as many replicas as the order simulates.
+fn widened(order: &Order, trace: JobTrace) -> Result<JobTrace, SessionError> {
+    let Some(more) = order.replicas else { return Ok(trace) };
+    with_replicas(trace, more.into()).map_err(|error| SessionError::Simulation {
+        reason: format!(
+            "a trace with fewer replicas does not serve: {error}; take `replicas` out of [hardware]"
+        ),
+    })
 }
 
 /// Out of memory on the cluster of `order`. The job may have run on another one, whose devices have more.
@@ -273,6 +323,39 @@ mod tests {
         assert_eq!(exhausted(&lines(line)), expect);
         assert_eq!(exhausted(&lines("RuntimeError: CUDA error: out of memory")), Some((None, 0)));
         assert_eq!(exhausted(&lines("ValueError: no")), None);
+    }
+
+    #[test]
+    fn a_job_that_had_too_little_memory_to_begin_runs_once_for_all_clusters() {
+        let folder = tempfile::tempdir().unwrap();
+        let bench = Bench {
+            folder: folder.path().to_owned(),
+            log: folder.path().join("log"),
+            traces: folder.path().join("traces"),
+            kept: Kept::default(),
+            pricer: None,
+        };
+        let order = |cluster: &str| Order {
+            cluster: cluster.to_owned(),
+            emulated_on: Some("a100-80".to_owned()),
+            trace: Some("t".to_owned()),
+            ..Order::default()
+        };
+        fs::write(
+            &bench.log,
+            "OutOfMemoryError: Tried to allocate 9.00 GiB. GPU 0 has 1 of which 5.00 GiB is free",
+        )
+        .unwrap();
+        let error = SessionError::FailedEarly { exit_code: 1 };
+        let first = bench.explained(&order("a100-80"), &error);
+        assert_eq!(first.missing_bytes, Some(4 << 30));
+        let Exhausted { missing, capacity } = bench.exhausted_before(&order("v100-32")).unwrap();
+        assert!(on_cluster(&order("v100-32"), missing, capacity).missing_bytes > first.missing_bytes);
+        assert_eq!(
+            bench.exhausted_before(&Order { trace: Some("other".to_owned()), ..order("v100-32") }),
+            None
+        );
+        assert_eq!(bench.exhausted_before(&Order { unlimited: true, ..order("v100-32") }), None);
     }
 
     #[test]
