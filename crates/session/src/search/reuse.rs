@@ -24,6 +24,9 @@ pub(super) struct RunsOn {
 
 /// Fewer replicas than this show no groups of replicas.
 const FEWEST: u64 = 2;
+/// Nodes that a job runs on at least when the one it stands for has more: groups over nodes take other memory than those
+/// inside one.
+const FEWEST_NODES: u32 = 2;
 
 /// Where the job of a point runs: on the smallest cluster whose trace serves.
 pub(super) fn smaller(plan: &Plan, proposal: &Proposal) -> Result<RunsOn, SessionError> {
@@ -48,7 +51,8 @@ pub(super) fn smaller(plan: &Plan, proposal: &Proposal) -> Result<RunsOn, Sessio
     let fewer = |nodes: u32| {
         let (whole, part) = (u64::from(own.nodes), u64::from(nodes));
         let run = degree * part / whole;
-        (nodes < own.nodes && (degree * part).is_multiple_of(whole) && run >= FEWEST).then_some(run)
+        (nodes >= FEWEST_NODES && nodes < own.nodes && (degree * part).is_multiple_of(whole) && run >= FEWEST)
+            .then_some(run)
     };
     let candidates = plan.machines.all().filter(|facts| kind(facts) == kind_of(emulated));
     let smallest = candidates.filter_map(|facts| Some((facts.nodes, facts, fewer(facts.nodes)?)));
