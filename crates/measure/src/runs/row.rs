@@ -237,9 +237,17 @@ fn usable(row: &RunRow) -> Result<(), String> {
     if row.peak_mem_gib.is_some_and(|gib| gib <= 0.0 || !gib.is_finite()) {
         return Err("its memory is not positive".to_owned());
     }
-    let counts = [row.n_gpus, row.layers, row.seq, row.micro_batch, row.tp, row.pp, row.dp, row.cp, row.ep];
-    if counts.into_iter().flatten().any(|count| count == 0) {
+    let spread = [row.tp, row.pp, row.dp, row.cp, row.ep];
+    let sizes = [row.n_gpus, row.layers, row.seq, row.micro_batch, row.global_batch, row.hidden, row.heads];
+    let counts = || sizes.into_iter().chain(spread).flatten();
+    if counts().any(|count| count == 0) {
         return Err("a count that must be positive is zero".to_owned());
+    }
+    if counts().any(|count| count > 1 << 40) {
+        return Err("a count is absurdly large".to_owned());
+    }
+    if row.n_gpus.is_some_and(|gpus| spread.into_iter().flatten().any(|part| part > gpus || gpus > 1 << 20)) {
+        return Err("it is spread over more GPUs than it has".to_owned());
     }
     if let (Some(gpus), Some(tp), Some(pp)) = (row.n_gpus, row.tp, row.pp) {
         let dp = row.dp.unwrap_or(1);
@@ -306,6 +314,8 @@ mod tests {
         left_out("2,s,A100,8,12.5,1024,2,2,2,2,1,dev", "no whole number");
         left_out("2,s,A100,8,12,1024,2,2,2,4,1,dev", "TP x PP x DP x CP");
         left_out("2,s,A100,8,12,1024,0,2,2,2,1,dev", "must be positive");
+        left_out("2,s,A100,8,12,1024,2,64,2,2,1,dev", "more GPUs than it has");
+        left_out("2,s,A100,8,12,900000000000000,2,2,2,2,1,dev", "absurdly large");
         left_out("2,s,A100,8,12,1024,2,2,2,2,1,train", "split `train`");
         left_out("2,s,A100,8,12,1024,2,2", "another number of cells");
     }

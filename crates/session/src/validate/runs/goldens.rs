@@ -176,7 +176,10 @@ pub(super) fn job(golden: &Golden, sources: &Sources) -> Result<Job, String> {
     let (tp, pp) = (number("tensor-model-parallel-size", 1)?, number("pipeline-model-parallel-size", 1)?);
     let (micro, global) = (number("micro-batch-size", 1)?, number("global-batch-size", 1)?);
     let world = golden.n_gpus;
-    if world % (tp * pp) != 0 {
+    if [tp, pp, micro, global, world].into_iter().any(|count| count == 0 || count > 1 << 20) {
+        return Err("a count is zero or absurdly large".to_owned());
+    }
+    if !world.is_multiple_of(tp * pp) {
         return Err("TP x PP does not divide the GPUs".to_owned());
     }
     let dp = world / (tp * pp);
