@@ -93,7 +93,7 @@ impl Progress {
         stream.device = device;
         let before = stream.enqueued.work;
         stream.enqueued.work += 1;
-        stream.enqueued.busy_ns += ns;
+        stream.enqueued.busy_ns = stream.enqueued.busy_ns.saturating_add(ns);
         stream.asked = 0;
         match work {
             Work::Fill => stream.enqueued.fills += 1,
@@ -126,7 +126,7 @@ impl Progress {
         let (count, fills) = (to.work - from.work, to.fills - from.fills);
         let measured = from.work >= to.made_since || fills * PER_FILL >= count;
         let repeats = from.work >= to.loop_since && count >= LOOP && measured;
-        Some(if repeats { busy * STRETCH } else { busy })
+        Some(if repeats { busy.saturating_mul(STRETCH) } else { busy })
     }
 
     /// The end of what is enqueued on a stream.
