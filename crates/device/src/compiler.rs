@@ -1,14 +1,30 @@
 //! NVRTC: programs that are "compiled" to an image without code.
 //!
-//! Nothing is compiled: the image names no kernel, and a module loader that meets it takes kernels by whatever name
-//! they are asked for.
+//! Nothing is compiled: the image is text that names the kernels whose parameters the source tells. A module loader
+//! that meets it takes kernels by whatever name they are asked for.
+
+mod signature;
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
+
+pub use signature::signatures;
 
 use crate::handle::{HandleTable, Kind, NotLive};
 
-/// The image of every program: text that says what it is, with a terminating zero.
-pub const IMAGE: &[u8] = b"trompe: compiled at run time, without code for any device\0";
+/// How every image begins.
+const HEAD: &str = "trompe: compiled at run time, without code for any device\n";
+
+/// The kernels that an image of ours names, with the sizes of their leading parameters in bytes; `None` when `text` is
+/// no such image.
+pub fn kernels(text: &str) -> Option<impl Iterator<Item = (&str, Vec<u32>)>> {
+    let lines = text.strip_prefix(HEAD)?.lines();
+    Some(lines.filter_map(|line| {
+        let (sizes, name) = line.split_once(' ')?;
+        let sizes: Option<_> = sizes.split(',').filter(|s| !s.is_empty()).map(|s| s.parse().ok()).collect();
+        Some((name, sizes?))
+    }))
+}
 
 /// A program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +46,22 @@ impl Program {
         self.names.insert(expression.to_owned(), lowered);
     }
 
+    /// The image, without the terminating zero: its kernels by the names under which they are asked for.
+    #[must_use]
+    pub fn image(&self) -> String {
+        let known = signatures(&self.source);
+        // A kernel without a name expression goes by its own name.
+        let named = self.names.values().map(|name| (name.as_str(), base(name)));
+        let mut image = HEAD.to_owned();
+        for (name, base) in named.chain(known.keys().map(|name| (name.as_str(), name.as_str()))) {
+            if let Some(sizes) = known.get(base) {
+                let sizes: Vec<_> = sizes.iter().map(u32::to_string).collect();
+                let _ = writeln!(image, "{} {name}", sizes.join(","));
+            }
+        }
+        image
+    }
+
     /// The lowered name of an expression that was added.
     #[must_use]
     pub fn lowered_name(&self, expression: &str) -> Option<&str> {
@@ -37,11 +69,17 @@ impl Program {
     }
 }
 
-/// A symbol-like name for an expression: what is no letter or digit becomes an underscore. A real compiler mangles the name,
-/// which takes the types of its parameters; nobody but the module loader reads it.
+/// The name under which the kernel of an expression is asked for: the expression on one line. A real compiler mangles
+/// it together with the types of its parameters; nobody but the module loader reads it, and so a trace shows the name
+/// that the program wrote.
 fn lowered(expression: &str) -> String {
-    let expression = expression.trim().trim_start_matches('&');
-    expression.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+    expression.trim().trim_start_matches('&').split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A name without template arguments and scopes.
+fn base(name: &str) -> &str {
+    let name = name.split('<').next().unwrap_or(name).trim_end();
+    name.rsplit("::").next().unwrap_or(name)
 }
 
 /// Programs by handle.
@@ -90,14 +128,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_lowered_to_symbols() {
+    fn names_are_lowered_to_what_was_written() {
         let mut compilers = Compilers::new();
         let handle = compilers.create("source".to_owned(), String::new());
         let program = compilers.get(handle).unwrap();
         program.add_name("&at::f<float, 4>");
-        assert_eq!(program.lowered_name("&at::f<float, 4>"), Some("at__f_float__4_"));
+        assert_eq!(program.lowered_name("&at::f<float, 4>"), Some("at::f<float, 4>"));
         assert_eq!(program.lowered_name("g"), None);
         compilers.destroy(handle).unwrap();
         assert!(compilers.get(handle).is_err());
+    }
+
+    #[test]
+    fn images_tell_the_parameters() {
+        let source = "template <class T> __global__ void f(T *x, int n) {} extern \"C\" __global__ void g(float *x) {}";
+        let mut program = Program { source: source.to_owned(), ..Program::default() };
+        program.add_name("at::f<float,\n 4>");
+        let image = program.image();
+        let read: Vec<_> = kernels(&image).unwrap().collect();
+        let expected = [("at::f<float, 4>", vec![8, 4]), ("f", vec![8, 4]), ("g", vec![8])];
+        assert_eq!(read, expected);
+        assert!(kernels(".version 8.0").is_none());
     }
 }

@@ -3,7 +3,7 @@
 //! All code is in `libtrompe_shim.so`. Beside it lies one *thin* library per CUDA library: the right file name, the
 //! right symbol-version node, and a need for the real one. The dynamic linker looks for the version node in the library
 //! that a program names and for the symbol anywhere, so the thin libraries need no symbols. They come from the same
-//! tables as the exported functions.
+//! tables as the exported functions. A link without a version stands beside each, as beside real ones.
 //!
 //! Safe to run twice: a file is written only when what it is made from has changed.
 
@@ -37,6 +37,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let libraries = || LIBRARIES.iter().chain(COMPANIONS).chain(OF_CUDA_12);
     for library in libraries() {
         written += usize::from(thin(library, &out)?);
+    }
+    for library in LIBRARIES.iter().chain(COMPANIONS) {
+        development_name(library, &out)?;
     }
     eprintln!("{} of {} libraries written to {}", written, libraries().count() + 1, out.display());
     Ok(())
@@ -117,6 +120,19 @@ fn thin(library: &Library, out: &Path) -> anyhow::Result<bool> {
         bail!("`{}` cannot be linked", path.display());
     }
     Ok(true)
+}
+
+/// Links the name without a version, as a toolkit for development has it: programs that look for a library themselves
+/// ask for `libcudnn.so` (TransformerEngine, numba, CuPy).
+fn development_name(library: &Library, out: &Path) -> anyhow::Result<()> {
+    let Some((stem, _)) = library.soname.split_once(".so.") else { return Ok(()) };
+    let path = out.join(format!("{stem}.so"));
+    if std::fs::read_link(&path).is_ok_and(|old| old == Path::new(library.soname)) {
+        return Ok(());
+    }
+    let _ = std::fs::remove_file(&path);
+    std::os::unix::fs::symlink(library.soname, &path)
+        .with_context(|| format!("cannot link `{}`", path.display()))
 }
 
 fn write_if_changed(path: &Path, content: &str) -> anyhow::Result<bool> {

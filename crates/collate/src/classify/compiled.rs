@@ -12,8 +12,8 @@
 use trompe_base::{Bytes, Flops};
 use trompe_trace::descriptor::{Compiled, Descriptor, Triton, Work};
 
+use super::other::pointed_at;
 use super::{Kernel, unclaimed};
-use crate::kernel::parameters::long;
 use crate::operator::MOST_ELEMENTS;
 
 /// Bytes of an element of a matrix product.
@@ -24,13 +24,7 @@ pub(super) fn describe(kernel: &Kernel<'_, '_>) -> Option<Descriptor> {
     if !kernel.from_module {
         return None;
     }
-    let pointers =
-        kernel.parameters.iter().filter(|bytes| bytes.len() == 8).filter_map(|bytes| long(bytes, 0));
-    let mut sizes: Vec<u64> = pointers
-        .filter_map(|pointer| u64::try_from(pointer).ok())
-        .map(|pointer| kernel.allocation.rest(pointer).min(MOST_ELEMENTS))
-        .filter(|size| *size > 0)
-        .collect();
+    let mut sizes = pointed_at(kernel, MOST_ELEMENTS);
     let mut work = Work { read: Bytes(sizes.iter().sum()), written: Bytes::ZERO, flops: Flops::ZERO };
     if sizes.is_empty() {
         work = kernel.context.call().map(|call| unclaimed(call, MOST_ELEMENTS)).unwrap_or_default();

@@ -61,7 +61,7 @@ fn collect(descriptor: &Descriptor, found: &mut Vec<Arc<Descriptor>>) {
     }
 }
 
-/// Forward is two products around an exponential, backward five.
+/// Forward is two products around an exponential or a softmax, backward five.
 fn spelt_out(operations: &[Arc<Descriptor>]) -> Option<Attention> {
     let products: Vec<_> = operations.iter().filter(|op| op.kind() == kind::OPERATION_MATMUL).collect();
     let direction = match products.len() {
@@ -69,7 +69,9 @@ fn spelt_out(operations: &[Arc<Descriptor>]) -> Option<Attention> {
         5.. => Direction::Backward,
         _ => return None,
     };
-    operations.iter().find(|operation| pointwise_mode(operation) == Some(POINTWISE_EXP))?;
+    operations.iter().find(|operation| {
+        operation.kind() == kind::OPERATION_SOFTMAX || pointwise_mode(operation) == Some(POINTWISE_EXP)
+    })?;
     let tensor = |operation: &Descriptor, name| operation.child(name).map(|tensor| Tensor::of(tensor));
     // q · kᵀ: the first product whose result stays inside of the kernel and whose operands come from outside.
     let scores = products.iter().find(|product| {

@@ -94,6 +94,7 @@ pub mod kind {
     pub const SDPA_FWD: i32 = 41;
     pub const SDPA_BWD: i32 = 43;
     pub const DIAGONAL_BAND_MASK: i32 = 44;
+    pub const OPERATION_SOFTMAX: i32 = 45;
     /// One past the last kind of cuDNN 9.26.
     pub const END: i32 = 51;
 }

@@ -134,6 +134,7 @@ fn name_of(operation: &Descriptor) -> String {
         36 => "block_scale_quantize",
         37 => "block_scale_dequantize",
         42 => "moe_grouped_matmul",
+        44 => "diagonal_band_mask",
         45 => "softmax",
         46 => "transpose",
         47 => "slice",

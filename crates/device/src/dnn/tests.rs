@@ -192,8 +192,9 @@ fn a_workspace_holds_what_the_rule_says() {
     assert_eq!(workspace::of_convolution(&nchw), operands * 2);
 }
 
-/// Attention of 2 sequences, 8 query and 4 key heads, spelt out as the frontend does.
-fn attention(causal: bool, backward: bool) -> Operation {
+/// Attention of 2 sequences, 8 query and 4 key heads, spelt out as the frontend does: around an exponential, or since
+/// version 1.20 around a softmax.
+fn attention(causal: bool, backward: bool, softmax: bool) -> Operation {
     let mut b = Builder::new();
     let (q, _) = b.tensor(&[2, 8, 128, 64], false);
     let (k, _) = b.tensor(&[2, 4, 64, 256], false);
@@ -213,7 +214,11 @@ fn attention(causal: bool, backward: bool) -> Operation {
     operations.push(b.pointwise(303, &compared));
     let s = b.named(&[2, 8, 128, 256], true, s_uid);
     let (p, p_uid) = b.tensor(&[2, 8, 128, 256], true);
-    operations.push(b.pointwise(13, &[(a::POINTWISE_XDESC, s), (a::POINTWISE_YDESC, p)]));
+    operations.push(if softmax {
+        b.make(kind::OPERATION_SOFTMAX, &[children(3100, &[s]), children(3101, &[p])])
+    } else {
+        b.pointwise(13, &[(a::POINTWISE_XDESC, s), (a::POINTWISE_YDESC, p)])
+    });
     if backward {
         // dV = pᵀ · dO, dP = dO · vᵀ, dQ = dS · k, dK = dSᵀ · q.
         for (extents, inner) in [
@@ -238,7 +243,8 @@ fn attention(causal: bool, backward: bool) -> Operation {
 
 #[test]
 fn attention_is_recognised() {
-    for (causal, backward) in [(false, false), (true, false), (false, true), (true, true)] {
+    let cases = [(false, false, false), (true, false, false), (false, true, false), (true, true, false)];
+    for (causal, backward, softmax) in cases.into_iter().chain([(true, false, true)]) {
         let expected = Attention {
             direction: if backward { Direction::Backward } else { Direction::Forward },
             kind: AttentionKind::Cudnn,
@@ -253,7 +259,7 @@ fn attention_is_recognised() {
             dropout: false,
             dtype: DType::Bf16,
         };
-        assert_eq!(attention(causal, backward), Operation::Attention(expected));
+        assert_eq!(attention(causal, backward, softmax), Operation::Attention(expected));
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use trompe_cuda_abi::pointer::{In, Out, Text};
 use trompe_cuda_abi::runtime::{Address, RuntimeError};
+use trompe_device::compiler;
 use trompe_device::kernel::Module;
 use trompe_fatbin::{KernelInfo, Parameter, cubin};
 
@@ -61,6 +62,10 @@ fn read_image(image: Address) -> Result<Module, Failure> {
         _ => {}
     }
     let text = Text::new(image as usize).read()?;
+    if let Some(kernels) = compiler::kernels(&text) {
+        let kernels = kernels.map(|(name, sizes)| (name.to_owned(), Arc::new(laid_out(&sizes)))).collect();
+        return Ok(Module { kernels, ..Module::default() });
+    }
     if !text.contains(".version") || text.len() > LONGEST_PTX {
         return Ok(Module::default());
     }
@@ -86,6 +91,17 @@ fn ptx_kernels(text: &str) -> BTreeMap<String, Arc<KernelInfo>> {
         kernels.insert(name, Arc::new(KernelInfo { parameters, ..KernelInfo::default() }));
     }
     kernels
+}
+
+/// A kernel whose parameters lie one after the other, each at a multiple of its size.
+fn laid_out(sizes: &[u32]) -> KernelInfo {
+    let mut next = 0u32;
+    let parameter = |&size: &u32| {
+        let offset = next.next_multiple_of(size.max(1));
+        next = offset + size;
+        Parameter { offset, size }
+    };
+    KernelInfo { parameters: sizes.iter().map(parameter).collect(), ..KernelInfo::default() }
 }
 
 /// Size and alignment of a declaration like `.param .align 16 .b8 name[64]` or `.param .u64 .ptr name`.

@@ -2,7 +2,6 @@
 
 use trompe_cuda_abi::libraries::CompilerError;
 use trompe_cuda_abi::pointer::{Out, Text};
-use trompe_device::compiler::IMAGE;
 
 use crate::door::Call;
 use crate::libs::{LibraryFailure, Outcome, libraries};
@@ -83,20 +82,26 @@ pub(crate) fn lowered_name(_: &mut Call<'_>, program: u64, expression: Text, low
     Ok(lowered.write(name.ok_or(LibraryFailure::NotFound)?)?)
 }
 
-fn compiled(program: u64) -> Outcome {
-    if libraries().compilers.get(program)?.compiled { Ok(()) } else { Err(LibraryFailure::NotLive) }
+/// The image of a compiled program with its terminating zero.
+fn compiled(program: u64) -> Result<Vec<u8>, LibraryFailure> {
+    let mut libraries = libraries();
+    let program = libraries.compilers.get(program)?;
+    if !program.compiled {
+        return Err(LibraryFailure::NotLive);
+    }
+    let mut image = program.image().into_bytes();
+    image.push(0);
+    Ok(image)
 }
 
 /// `nvrtcGetCUBINSize`, `nvrtcGetPTXSize`.
 pub(crate) fn image_size(_: &mut Call<'_>, program: u64, bytes: Out<u64>) -> Outcome {
-    compiled(program)?;
-    Ok(bytes.write(IMAGE.len() as u64)?)
+    Ok(bytes.write(compiled(program)?.len() as u64)?)
 }
 
 /// `nvrtcGetCUBIN`, `nvrtcGetPTX`.
 pub(crate) fn image(_: &mut Call<'_>, program: u64, image: Out<u8>) -> Outcome {
-    compiled(program)?;
-    Ok(image.write_bytes(IMAGE)?)
+    Ok(image.write_bytes(&compiled(program)?)?)
 }
 
 /// `nvrtcGetProgramLogSize`: the terminating zero alone.
