@@ -11,7 +11,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -68,6 +70,8 @@ class Environments:
         (self._packages(python) / "layers.pth").write_text(
             "".join(f"{layer}\n" for layer in self._all_below(layers))
         )
+        for package in specification.get("headers", []):
+            self._headers(python, package)
         if specification.get("packages"):
             self._pip(python, [*specification.get("options", []), *specification["packages"]])
         if specification.get("sources"):
@@ -75,8 +79,6 @@ class Environments:
             libraries = {"LD_LIBRARY_PATH": self.trompe.parent / "trompe-lib"}
             environment = libraries | specification.get("build-environment", {})
             self._pip(python, ["--no-build-isolation", *specification["sources"]], environment)
-        if specification.get("script"):
-            self._call([python, HERE / specification["script"], self.folder / name], under_trompe=True)
         self._call([python, "-c", _WRAPPERS, python.parent])
         stamp.write_text(digest)
         return python
@@ -102,9 +104,20 @@ class Environments:
         path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
         self._call([*pip, *options, *arguments], {"PATH": path, **(environment or {})})
 
-    def _call(self, command, environment=None, under_trompe=False):
-        if under_trompe:
-            command = [self.trompe, "run", "--out", self.folder / "build", "--", *command]
+    def _headers(self, python, package):
+        """Keeps a package's header files and its name and version."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            download = ["download", "--quiet", "--no-deps", "--no-cache-dir", "--dest", folder, package]
+            self._call([self.base, "-m", "pip", "--disable-pip-version-check", *download])
+            with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
+                kept = [
+                    name
+                    for name in wheel.namelist()
+                    if "include" in name.split("/") or name.endswith(".dist-info/METADATA")
+                ]
+                wheel.extractall(self._packages(python), kept)
+
+    def _call(self, command, environment=None):
         completed = subprocess.run(
             [str(part) for part in command],
             check=False,
