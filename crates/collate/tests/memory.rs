@@ -175,3 +175,21 @@ fn calls_of_stream_ordered_pools_are_a_class_of_their_own() {
     check("cuda/cuMemAllocFromPoolAsync/emulated", "cuda/cuMemFreeAsync/emulated", (pool, pool));
     check("cuda/cuMemCreate/emulated", "cuda/cuMemRelease/emulated", (driver, driver));
 }
+
+#[test]
+fn charges_are_those_of_the_peak() {
+    let mut t = TraceBuilder::default();
+    let mut charge = |owner, bytes| _ = t.record(&Record::Charge { device: DeviceIndex(0), owner, bytes });
+    charge("cuda_context", 500 << 20);
+    charge("nccl", 700 << 20);
+    // The job ends in order, and something small follows.
+    charge("nccl", -(700 << 20));
+    charge("cublas_workspace", 64 << 20);
+    t.launch(Launch::default());
+    let job = collate(&[t.finish()], &Options::default()).unwrap();
+    let memory = &job.templates[0].memory;
+    let charges: Vec<_> =
+        memory.charges.iter().map(|(owner, bytes)| (owner.as_str(), bytes.0 / MIB)).collect();
+    assert_eq!(charges, [("cuda_context", 500), ("nccl", 700)]);
+    assert_eq!(memory.peak_total, Bytes(1200 * MIB));
+}

@@ -396,7 +396,7 @@ mod tests {
         let unique = setup.unique_event("unique", |fired: &mut u64, _| *fired += 1);
         let mut engine = setup.finalize().unwrap();
         let (mut fired, far) = (0, 1 << 40);
-        let mut put = |engine: &mut crate::Engine<u64>, ticks: std::ops::Range<u64>| {
+        let put = |engine: &mut crate::Engine<u64>, ticks: std::ops::Range<u64>| {
             for tick in ticks {
                 engine.scheduler_mut().schedule_at(unique, SimTime::from_picos(far + tick)).unwrap();
             }

@@ -58,13 +58,23 @@ struct Device {
     peak_allocated: (u64, usize),
     peak_reserved: u64,
     charges: BTreeMap<String, i128>,
+    /// The charges when the most was in use, and whether they have changed since: a job that ends in order gives its
+    /// communicators' buffers back.
+    charges_at_peak: BTreeMap<String, i128>,
+    charged_since: bool,
     timeline: Vec<MemorySample>,
 }
 
 impl Device {
     fn change(&mut self, bytes: i128) {
         self.total += bytes;
-        self.peak_total = self.peak_total.max(u64::try_from(self.total).unwrap_or(0));
+        let total = u64::try_from(self.total).unwrap_or(0);
+        if total > self.peak_total {
+            self.peak_total = total;
+            if std::mem::take(&mut self.charged_since) {
+                self.charges_at_peak.clone_from(&self.charges);
+            }
+        }
     }
 
     fn allocator(&mut self, index: usize, (action, address, bytes): (u8, u64, u64), row: u64) {
@@ -118,6 +128,7 @@ impl State {
             Record::Charge { owner, bytes, device } => {
                 let device = self.devices.entry(device.0).or_default();
                 *device.charges.entry((*owner).to_owned()).or_default() += i128::from(*bytes);
+                device.charged_since = true;
                 device.change(i128::from(*bytes));
             }
             Record::Allocator { action: action::OUT_OF_MEMORY, bytes, .. } => {
@@ -166,7 +177,7 @@ impl State {
         let (allocated, reserved) = choose(ours, theirs, &mut notes);
         let owners =
             if device.framework { owners::at_peak(walk, device.peak_allocated.1) } else { Vec::new() };
-        let charges = device.charges.into_iter().filter(|(_, bytes)| *bytes > 0);
+        let charges = device.charges_at_peak.into_iter().filter(|(_, bytes)| *bytes > 0);
         let charges =
             charges.map(|(owner, bytes)| (owner, Bytes(u64::try_from(bytes).unwrap_or(0)))).collect();
         let memory = Memory {

@@ -1,7 +1,7 @@
 //! Whole training runs against predictions: each row's job is emulated (once), simulated and compared.
 //!
-//! [`jobs`] says which job stands for a row, [`emulate`] keeps traces, [`predict`] simulates, [`fit`] fits the
-//! numbers that no row states on other rows, [`goldens`] compares memories.
+//! `jobs` says which job stands for a row, `emulate` keeps traces, `predict` simulates, `fit` fits the numbers that no
+//! row states on other rows, `goldens` compares memories.
 
 mod emulate;
 pub mod environment;
