@@ -172,9 +172,14 @@ def check_one_trace_for_many_clusters(searches):
     origins = [trial["origin"] for trial in reused.values()]
     assert sorted(origins) == ["executed"] + 3 * ["simulated"], origins
     assert all(trial["origin"] == "executed" for trial in direct.values())
+    [emulated] = [cluster for cluster, trial in reused.items() if trial["origin"] == "executed"]
     for cluster, trial in reused.items():
-        other = direct[cluster]["metrics"]
-        assert trial["metrics"] == other, (cluster, trial["metrics"], other)
+        ours, other = dict(trial["metrics"]), dict(direct[cluster]["metrics"])
+        if cluster.split(":")[0] != emulated.split(":")[0]:
+            # NCCL's buffers and cuBLAS's workspaces stay those of the kind of GPU that was emulated.
+            apart = abs(ours.pop("memory_bytes") - other.pop("memory_bytes"))
+            assert apart < 256 * 2**20, (cluster, apart)
+        assert ours == other, (cluster, ours, other)
     assert len({trial["metrics"]["step_seconds"] for trial in reused.values()}) == 4
 
 
