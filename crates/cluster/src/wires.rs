@@ -1,8 +1,9 @@
 //! Collectives on the wire: they share links with others until they end ([`crate::flows`]).
 //!
-//! An end is one only if no member's device slowed the transfer ([`crate::contention`]). Otherwise the operation stays on
-//! the wire for what the slowest member lost; what is lost meanwhile is looked at again at that end, until it is
-//! negligible. So devices never have to tell the wires about a kernel that starts or ends.
+//! An end is one only if no member's device slowed the transfer more than its links did ([`crate::contention`]).
+//! Otherwise the operation stays on the wire for what the slowest member lost beyond that: the slower of the two sets the
+//! pace, they do not add up. What is lost meanwhile is looked at again at that end, until it is negligible. So devices
+//! never have to tell the wires about a kernel that starts or ends.
 
 use trompe_base::SimTime;
 use trompe_engine::{Event, Scheduler};
@@ -23,8 +24,11 @@ struct Transfer {
     traffic: Option<Traffic>,
     /// Picoseconds on links that follow.
     next: Option<u64>,
-    /// Picoseconds that were added for what devices lost, and what was lost before it began (by other parts of its group call).
+    /// Picoseconds that devices had lost when this part began, also by other parts of its group call.
     credited: f64,
+    /// When this part began, and the picoseconds that it takes when nothing is in its way.
+    since: u64,
+    work: u64,
 }
 
 /// Picoseconds that are too short to go on for.
@@ -56,7 +60,14 @@ impl State<'_> {
         let now = scheduler.now().as_picos();
         let credited = self.lost(&parties, now);
         let first = if start > 0 { (start, None) } else { (time, traffic) };
-        let transfer = Transfer { parties, traffic, next: (start > 0).then_some(time), credited };
+        let transfer = Transfer {
+            parties,
+            traffic,
+            next: (start > 0).then_some(time),
+            credited,
+            since: now,
+            work: start + time,
+        };
         self.wires.flows.begin(transfer, first.0, first.1, now);
         self.wake_wires(Some(now), scheduler);
     }
@@ -82,16 +93,19 @@ impl State<'_> {
                 extended = true;
                 continue;
             }
-            let owed = self.lost(&ended[place].parties, now) - ended[place].credited;
+            let transfer = &ended[place];
+            let lost = self.lost(&transfer.parties, now);
+            // Links have cost all beyond the work, devices what they lost: the larger of the two counts.
+            let by_links = (now - transfer.since).saturating_sub(transfer.work) as f64;
+            let owed = lost - transfer.credited - by_links;
             if owed < NEGLIGIBLE {
                 place += 1;
                 continue;
             }
-            let mut transfer = ended.remove(place);
-            let more = owed.ceil();
-            transfer.credited += more;
+            let more = owed.ceil() as u64;
+            let transfer = Transfer { credited: lost, since: now, work: more, ..ended.remove(place) };
             let traffic = transfer.traffic;
-            self.wires.flows.begin(transfer, more as u64, traffic, now);
+            self.wires.flows.begin(transfer, more, traffic, now);
             extended = true;
         }
         extended
