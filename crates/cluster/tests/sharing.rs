@@ -89,6 +89,50 @@ impl CollectiveModel for Slow {
     }
 }
 
+/// The same over one link that all of them share.
+#[derive(Debug)]
+struct Crowded;
+
+impl CollectiveModel for Crowded {
+    fn price(&self, call: &CollectiveCall<'_>) -> Price {
+        Slow.price(call)
+    }
+
+    fn channels(&self, call: &CollectiveCall<'_>) -> u32 {
+        Slow.channels(call)
+    }
+
+    fn traffic(&self, call: &CollectiveCall<'_>, others: &Others<'_>) -> Option<Traffic> {
+        Slow.traffic(call, others)
+    }
+
+    fn meets(&self, _: Traffic, _: Traffic) -> bool {
+        true
+    }
+
+    fn speeds(&self, traffic: &[Traffic]) -> Vec<f64> {
+        vec![1.0 / traffic.len() as f64; traffic.len()]
+    }
+}
+
+/// Links and memories that are both too slow: the slower of the two sets the pace.
+#[test]
+fn what_links_cost_is_not_lost_on_devices_again() {
+    let check = |bandwidth: f64, expect: f64| {
+        let script = || (0..4).fold(Script::new(), |script, stream| script.all_reduce(1 + stream, 0, 1));
+        let (trace, prices) = job(&[script(), script()]);
+        let contention = Contention { bandwidth, collective_priority: 0.0, ..DEVICE };
+        let options = Options { contention: Some(contention), ..Options::default() };
+        let outcome = simulate(&trace, &prices, &Crowded, &options).expect("the job ends");
+        let end = outcome.ranks[0].device_end.as_picos() as f64 / 1e6;
+        assert!((end - expect).abs() < 0.01 * expect, "{end} for {expect}");
+    };
+    // Four of 100 us on one link take 400 us. Each moves 3e10 bytes per second alone; the memory gives all of them half
+    // of that, which is more than the link does, or the tenth that every collective keeps.
+    check(6e10, 400.0);
+    check(1e9, 1000.0);
+}
+
 #[test]
 fn kernels_beside_it_slow_a_collective() {
     // An all-reduce of two ranks moves three times its bytes in each memory: 3 MB in 100 us, 3e10 bytes per second.
