@@ -36,6 +36,7 @@ CASE = {
     "kinds": [],
     "steps": True,
     "peak": "equal",
+    "outside": 4,
     "refused": [],
     "shapes": 0.8,
     "output": [],

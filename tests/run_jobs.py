@@ -47,6 +47,7 @@ DEFAULTS = {
     "ranks": "",
     "after": [],
     "family": 0,
+    "outside": 4,
     "world": 1,
     "ran": 1,
 }
