@@ -26,9 +26,8 @@ struct Transfer {
     next: Option<u64>,
     /// Picoseconds that devices had lost when this part began, also by other parts of its group call.
     credited: f64,
-    /// When this part began, and the picoseconds that it takes when nothing is in its way.
-    since: u64,
-    work: u64,
+    /// When this part would be over with nothing in its way.
+    due: u64,
 }
 
 /// Picoseconds that are too short to go on for.
@@ -43,7 +42,8 @@ pub(crate) struct Wires {
     pub(crate) event: Option<Event>,
     /// When that is next.
     at: Option<u64>,
-    /// Operations that end; kept to spare allocations.
+    /// Operations whose part is over, and those of them that end; kept to spare allocations.
+    over: Vec<Transfer>,
     ended: Vec<Transfer>,
 }
 
@@ -65,8 +65,7 @@ impl State<'_> {
             traffic,
             next: (start > 0).then_some(time),
             credited,
-            since: now,
-            work: start + time,
+            due: now + start + time,
         };
         self.wires.flows.begin(transfer, first.0, first.1, now);
         self.wake_wires(Some(now), scheduler);
@@ -81,29 +80,25 @@ impl State<'_> {
         each.fold(0.0, f64::max)
     }
 
-    /// Lets those of the `ended` go on that have only started or that devices have slowed; returns whether there are any.
-    fn extend(&mut self, ended: &mut Vec<Transfer>, now: u64) -> bool {
+    /// Lets those go on whose part is `over` but that have only started or that devices have slowed more than their links
+    /// did; the others are `ended`. Returns whether any goes on.
+    fn extend(&mut self, over: &mut Vec<Transfer>, ended: &mut Vec<Transfer>, now: u64) -> bool {
         let mut extended = false;
-        let mut place = 0;
-        while place < ended.len() {
-            if let Some(time) = ended[place].next.take() {
-                let transfer = ended.remove(place);
-                let traffic = transfer.traffic;
-                self.wires.flows.begin(transfer, time, traffic, now);
-                extended = true;
-                continue;
-            }
-            let transfer = &ended[place];
-            let lost = self.lost(&transfer.parties, now);
-            // Links have cost all beyond the work, devices what they lost: the larger of the two counts.
-            let by_links = (now - transfer.since).saturating_sub(transfer.work) as f64;
-            let owed = lost - transfer.credited - by_links;
-            if owed < NEGLIGIBLE {
-                place += 1;
-                continue;
-            }
-            let more = owed.ceil() as u64;
-            let transfer = Transfer { credited: lost, since: now, work: more, ..ended.remove(place) };
+        for mut transfer in over.drain(..) {
+            let more = if let Some(time) = transfer.next.take() {
+                time
+            } else {
+                let lost = self.lost(&transfer.parties, now);
+                // Links have cost all beyond the work, devices what they lost: the larger of the two counts.
+                let owed = lost - transfer.credited - now.saturating_sub(transfer.due) as f64;
+                if owed < NEGLIGIBLE {
+                    ended.push(transfer);
+                    continue;
+                }
+                let more = owed.ceil() as u64;
+                (transfer.credited, transfer.due) = (lost, now + more);
+                more
+            };
             let traffic = transfer.traffic;
             self.wires.flows.begin(transfer, more, traffic, now);
             extended = true;
@@ -131,12 +126,16 @@ impl State<'_> {
     pub(crate) fn on_wires(&mut self, scheduler: &mut Scheduler) {
         let now = scheduler.now().as_picos();
         self.wires.at = None;
+        let mut over = std::mem::take(&mut self.wires.over);
         let mut ended = std::mem::take(&mut self.wires.ended);
-        let mut next = self.wires.flows.step(now, self.model, &mut ended);
-        // One that begins without bytes ends at once.
-        while self.extend(&mut ended, now) {
-            next = self.wires.flows.step(now, self.model, &mut ended);
-        }
+        let next = loop {
+            let next = self.wires.flows.step(now, self.model, &mut over);
+            // One that begins without bytes ends at once.
+            if !self.extend(&mut over, &mut ended, now) {
+                break next;
+            }
+        };
+        self.wires.over = over;
         if next.is_some_and(|at| at > LONGEST) {
             self.error = Some(SimulationError::TooLong);
             scheduler.stop();
