@@ -17,7 +17,7 @@ use crate::price::Price;
 pub struct Network {
     model: NetworkModel,
     /// Prices by members: a job calls the same few operations again and again.
-    known: Mutex<BTreeMap<Vec<Rank>, BTreeMap<Call, Price>>>,
+    known: Mutex<BTreeMap<Vec<Rank>, BTreeMap<Call, Quoted>>>,
     shared: Mutex<Shared>,
 }
 
@@ -40,6 +40,9 @@ const KEPT: usize = 1 << 16;
 /// What distinguishes calls among the same members.
 type Call = (Operation, u64, Option<(u32, u32)>, u32);
 
+/// Price and start.
+type Quoted = (Price, Duration);
+
 impl Network {
     /// Prices by `model`.
     #[must_use]
@@ -59,13 +62,14 @@ impl Network {
         self.estimate_with_load(call, call.members, None).0
     }
 
-    /// The estimate of a call among `members`, and what it asks of the links of these `nodes` (of all, when `None`).
+    /// The estimate of a call among `members`, what it asks of the links of these `nodes` (of all, when `None`), and the
+    /// part of its time before its bytes move.
     fn estimate_with_load(
         &self,
         call: &CollectiveCall<'_>,
         members: &[Rank],
         nodes: Option<&BTreeSet<u32>>,
-    ) -> (Estimate, Load) {
+    ) -> (Estimate, Load, Duration) {
         let (operation, _, ends, together) = key(call);
         let member = |place: u32| members.get(place as usize).map(|rank| rank.0);
         let devices: Vec<u32> = match ends {
@@ -79,7 +83,7 @@ impl Network {
         };
         let (mut estimate, load) = self.model.estimate_with_load(operation, call.bytes, &devices, counts);
         let Some((start, bytes)) = self.parts(together, call.bytes, (members, &devices)) else {
-            return (estimate, load);
+            return (estimate, load, Duration::ZERO);
         };
         // The bytes alone fill their links as much as they can.
         let before = estimate.time;
@@ -87,7 +91,7 @@ impl Network {
         for time in [&mut estimate.time, &mut estimate.low, &mut estimate.high] {
             *time = time.scale(factor);
         }
-        (estimate, load.over(bytes.as_secs_f64() / before.as_secs_f64().max(1e-12)))
+        (estimate, load.over(bytes.as_secs_f64() / before.as_secs_f64().max(1e-12)), start)
     }
 
     /// Start and bytes' time of a message that is one of `together` in a group call; `None` when it is the only one.
@@ -116,6 +120,20 @@ impl Network {
         Some((one.max(many.scale(share)), linear))
     }
 
+    /// Price and start of a call, each worked out once.
+    fn quoted(&self, call: &CollectiveCall<'_>) -> Quoted {
+        let key = key(call);
+        // A thread that panicked while it held the lock left only whole entries.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(quoted) = known.get(call.members).and_then(|calls| calls.get(&key)) {
+            return *quoted;
+        }
+        let (Estimate { time, low, high, .. }, _, start) = self.estimate_with_load(call, call.members, None);
+        let quoted = (Price { time, low, high }, start);
+        known.entry(call.members.to_vec()).or_default().insert(key, quoted);
+        quoted
+    }
+
     fn shared(&self) -> MutexGuard<'_, Shared> {
         // A thread that panicked while it held the lock left only whole entries.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
@@ -124,25 +142,11 @@ impl Network {
 
 impl CollectiveModel for Network {
     fn price(&self, call: &CollectiveCall<'_>) -> Price {
-        let key = key(call);
-        // A thread that panicked while it held the lock left only whole entries.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(price) = known.get(call.members).and_then(|calls| calls.get(&key)) {
-            return *price;
-        }
-        let Estimate { time, low, high, .. } = self.estimate(call);
-        let price = Price { time, low, high };
-        known.entry(call.members.to_vec()).or_default().insert(key, price);
-        price
+        self.quoted(call).0
     }
 
     fn start(&self, call: &CollectiveCall<'_>) -> Duration {
-        let (_, bytes, ends, together) = key(call);
-        let Some((from, to)) = ends else { return Duration::ZERO };
-        let member = |place: u32| call.members.get(place as usize).map(|rank| rank.0);
-        let devices: Vec<u32> = [from, to].into_iter().filter_map(member).collect();
-        self.parts(together, Bytes(bytes), (call.members, &devices))
-            .map_or(Duration::ZERO, |(start, _)| start)
+        self.quoted(call).1
     }
 
     fn channels(&self, call: &CollectiveCall<'_>) -> u32 {
