@@ -39,6 +39,9 @@ pub use rows::Row;
 
 pub(crate) use observe::{Observed, base, observe};
 
+/// How the notes of measured kernels begin.
+pub(crate) const MEASURED: &str = "measured, from ";
+
 /// Names of the files of a calibration.
 const KERNELS: &str = "kernels.csv";
 const MODEL: &str = "kernels.model";
@@ -180,9 +183,9 @@ impl Calibration {
     ///
     /// # Errors
     /// When the file is damaged.
-    pub fn bundle(&self) -> Result<Option<Bundle>, SessionError> {
-        let path = self.folder.join(MODEL);
-        if self.folder.as_os_str().is_empty() || !path.is_file() {
+    pub fn bundle(folder: &Path) -> Result<Option<Bundle>, SessionError> {
+        let path = folder.join(MODEL);
+        if !path.is_file() {
             return Ok(None);
         }
         let bundle = crate::estimators::bundle(&path)?;
@@ -255,6 +258,6 @@ impl Calibration {
         let spread = [(low / median).min(1.0 - REPEAT), (high / median).max(1.0 + REPEAT)];
         Estimate::new(median * 1e-6, spread, "measured.calibration", Basis::Measured)
             .at(Some(0.0))
-            .noted(format!("measured, from {}", sources.join(", ")))
+            .noted(format!("{MEASURED}{}", sources.join(", ")))
     }
 }

@@ -247,7 +247,7 @@ pub(crate) fn stack(choice: &EstimatorChoice) -> Result<Stack, SessionError> {
     models.extend(choice.models.iter().cloned());
     let mut stack = if physics { Stack::physics() } else { Stack::builtin() };
     if let Some(folder) = &choice.calibration
-        && let Some(bundle) = Calibration::read(folder)?.bundle()?
+        && let Some(bundle) = Calibration::bundle(folder)?
     {
         stack = stack.with_bundle(bundle);
     }

@@ -6,7 +6,7 @@ use trompe_trace::job::{self, JobTrace};
 use trompe_hardware::ClusterSheet;
 
 use super::Choices;
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, MEASURED};
 use crate::host_model::{Host, HostChoice};
 use crate::run_facts::RunFacts;
 
@@ -81,9 +81,6 @@ pub(super) fn calibration(
         report.notes.sort_by_key(|note| note.severity);
     }
 }
-
-/// How the notes of measured kernels begin.
-const MEASURED: &str = "measured, from ";
 
 fn note(severity: Severity, code: &str, text: String, action: Option<String>) -> Note {
     Note { severity, code: code.to_owned(), text, action }

@@ -75,7 +75,7 @@ fn usable(choice: &EstimatorChoice) -> Result<EstimatorChoice, SessionError> {
         calibration: choice.calibration.as_ref().map(whole).transpose()?,
         ..choice.clone()
     };
-    estimators::stack(&choice)?;
+    estimators::Pricer::of(&choice)?;
     Ok(choice)
 }
 
