@@ -35,8 +35,8 @@ pub struct Program {
     pub name: String,
     /// Name expressions and their lowered names.
     names: BTreeMap<String, String>,
-    /// Whether it was compiled.
-    pub compiled: bool,
+    /// What it was compiled to.
+    pub compiled: Option<String>,
 }
 
 impl Program {

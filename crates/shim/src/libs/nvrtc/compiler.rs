@@ -60,7 +60,9 @@ pub(crate) fn destroy(_: &mut Call<'_>, program: Out<u64>) -> Outcome {
 
 /// `nvrtcCompileProgram`.
 pub(crate) fn compile(_: &mut Call<'_>, program: u64, _option_count: i32, _options: u64) -> Outcome {
-    libraries().compilers.get(program)?.compiled = true;
+    let mut libraries = libraries();
+    let program = libraries.compilers.get(program)?;
+    program.compiled = Some(program.image());
     Ok(())
 }
 
@@ -84,12 +86,8 @@ pub(crate) fn lowered_name(_: &mut Call<'_>, program: u64, expression: Text, low
 
 /// The image of a compiled program with its terminating zero.
 fn compiled(program: u64) -> Result<Vec<u8>, LibraryFailure> {
-    let mut libraries = libraries();
-    let program = libraries.compilers.get(program)?;
-    if !program.compiled {
-        return Err(LibraryFailure::NotLive);
-    }
-    let mut image = program.image().into_bytes();
+    let image = libraries().compilers.get(program)?.compiled.clone();
+    let mut image = image.ok_or(LibraryFailure::NotLive)?.into_bytes();
     image.push(0);
     Ok(image)
 }
