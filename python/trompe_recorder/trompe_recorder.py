@@ -32,14 +32,22 @@ class _AfterTorch(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if name != "torch":
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("torch")
+        # Perhaps it is only asked for: we stay until it has been imported.
+        at = sys.meta_path.index(self)
+        del sys.meta_path[at]
+        try:
+            spec = importlib.util.find_spec("torch")
+        finally:
+            sys.meta_path.insert(at, self)
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module
 
         def exec_module(module):
             execute(module)
+            if self not in sys.meta_path:
+                return
+            sys.meta_path.remove(self)
             try:
                 Recorder(module, self._settings).install()
             except Exception as error:  # the user's job matters more

@@ -2,11 +2,15 @@
 
 import glob
 import gzip
+import importlib.util
 import json
 import os
 import sys
 
-import torch
+# Libraries ask whether PyTorch is there before anything imports it.
+assert importlib.util.find_spec("torch")
+
+import torch  # noqa: E402
 
 OUT = json.loads(os.environ["TROMPE_PROFILE"])["out"]
 model = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.GELU(), torch.nn.LayerNorm(512)).cuda()
