@@ -9,29 +9,15 @@ use std::time::Instant;
 use trompe_base::{Bytes, DType, Flops};
 use trompe_estimate::{Cached, KernelEstimator, Physics, Stack};
 use trompe_hardware::{Catalogue, DeviceSheet};
-use trompe_trace::descriptor::{Descriptor, Elementwise, Epilogue, Gemm, Work};
+use trompe_testkit::estimators::gemm;
+use trompe_trace::descriptor::{Descriptor, Elementwise, Work};
 
 /// Matrix products as layers of different width have them, and passes over memory.
 fn operations(count: u64) -> [(&'static str, Vec<Descriptor>); 2] {
     let dtype = DType::Bf16;
     let product = |at: u64| {
         let [m, n, k] = [512 + 64 * (at % 61), 256 + 128 * (at % 53), 1024 + 64 * (at % 31)];
-        Descriptor::Gemm(Gemm {
-            m,
-            n,
-            k,
-            batch: 1,
-            transpose_a: true,
-            transpose_b: false,
-            a: dtype,
-            b: dtype,
-            c: dtype,
-            compute: DType::F32,
-            epilogue: Epilogue::None,
-            accumulate: false,
-            leading: [k, k, m],
-            strides: [0; 3],
-        })
+        gemm(m, n, k, 1, dtype)
     };
     let pass = |at: u64| {
         let elements = (1 << 16) + 4096 * at;

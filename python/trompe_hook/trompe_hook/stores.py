@@ -26,12 +26,9 @@ def change(module):
     # The package has a function of the same name.
     rendezvous = importlib.import_module("torch.distributed.rendezvous")
     kinds = _Kinds(binding)
-    for place in (module, rendezvous):
-        if hasattr(place, "TCPStore"):
-            place.TCPStore = kinds.tcp
-    for name, kind in (("TCPStore", kinds.tcp), ("FileStore", kinds.file)):
-        if not hasattr(module, name) or name == "FileStore":
-            setattr(module, name, kind)
+    module.TCPStore, module.FileStore = kinds.tcp, kinds.file
+    if hasattr(rendezvous, "TCPStore"):
+        rendezvous.TCPStore = kinds.tcp
     rendezvous._rendezvous_handlers["file"] = _file_handler(kinds)
     _serve_groups(module, kinds)
 

@@ -15,15 +15,8 @@ pub(super) struct Random {
 impl Random {
     pub(super) fn new(setting: &Setting) -> Self {
         let mut order: Vec<u32> = (0..setting.feasible.points.len() as u32).collect();
-        shuffle(&mut order, &mut Rng::new(setting.seed));
+        Rng::new(setting.seed).shuffle(&mut order);
         Self { setting: setting.clone(), order, next: 0 }
-    }
-}
-
-/// Fisher and Yates.
-pub(super) fn shuffle(list: &mut [u32], rng: &mut Rng) {
-    for last in (1..list.len()).rev() {
-        list.swap(last, rng.below(last as u64 + 1) as usize);
     }
 }
 

@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 use trompe_base::Rng;
 
 use super::gaussian::Process;
-use super::random::shuffle;
 use super::{Ask, Setting, Strategy};
 use crate::outcome::is_result;
 
@@ -50,7 +49,7 @@ impl Surrogate {
         let vectors: Vec<Vec<f64>> =
             setting.feasible.points.iter().map(|point| setting.encoding.vector(point)).collect();
         let mut left: Vec<u32> = (0..vectors.len() as u32).collect();
-        shuffle(&mut left, &mut rng);
+        rng.shuffle(&mut left);
         let scales = vec![0.5; setting.encoding.dimensions()];
         Self {
             setting,

@@ -1,6 +1,6 @@
 //! Variants of a kernel: every combination where they are few, else those that a strategy of the search crate asks for.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use trompe_npu::Program;
@@ -75,10 +75,10 @@ pub fn tune(request: &TuneRequest) -> Result<String, SessionError> {
 
 /// The parameters with each value once.
 fn distinct(parameters: &[(String, Vec<i64>)]) -> Result<Vec<(String, Vec<i64>)>, SessionError> {
-    let mut known: BTreeMap<&str, ()> = BTreeMap::new();
+    let mut known = BTreeSet::new();
     let mut all = Vec::new();
     for (name, values) in parameters {
-        if known.insert(name, ()).is_some() {
+        if !known.insert(name.as_str()) {
             return Err(refused(format!("parameter `{name}` is given twice")));
         }
         let mut once: Vec<i64> = Vec::new();

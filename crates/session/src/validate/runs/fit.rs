@@ -16,8 +16,8 @@ use trompe_base::{Duration, Rng};
 use trompe_measure::runs::score::{groups, orderings};
 use trompe_measure::runs::{Compared, Group, Ordering, RunRow};
 
+use super::compared;
 use super::predict::{Outcome, Traced};
-use super::{compared, sample};
 use crate::estimators::Pricer;
 use crate::{Choices, HostChoice};
 
@@ -132,7 +132,7 @@ impl Fitter<'_> {
             curves.push((curve?, row.2.measured));
         }
         let mut order: Vec<usize> = (0..rows.len()).collect();
-        sample::shuffle(&mut order, &mut Rng::new(self.seed));
+        Rng::new(self.seed).shuffle(&mut order);
         let (first, second) = order.split_at(order.len() / 2);
         let fitted = |half: &[usize]| fit(&grid, &half.iter().map(|at| &curves[*at]).collect::<Vec<_>>());
         let values = [fitted(second), fitted(first)];

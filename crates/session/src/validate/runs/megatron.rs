@@ -8,16 +8,6 @@ use super::jobs::{Job, cluster, needed, option};
 /// Iterations that are emulated: the first makes the optimizer's state, and host times are medians over the others.
 pub(super) const ITERATIONS: u64 = 4;
 
-/// The generation of a framework, as far as it decides what runs.
-struct Generation {
-    /// Attention with one kernel for scores, softmax and context.
-    fused_attention: bool,
-    /// Dropout.
-    dropout: bool,
-    /// Sharded optimizer with overlapped reductions.
-    distributed: bool,
-}
-
 /// The first rank of each pipeline stage of `per_stage` ranks: the others of a stage do the same work as it.
 pub(super) fn stages(count: u64, per_stage: u64) -> String {
     (0..count).map(|stage| (stage * per_stage).to_string()).collect::<Vec<_>>().join(",")
@@ -52,8 +42,9 @@ pub(super) fn job(row: &RunRow, sources: &Sources) -> Result<Job, String> {
         return Err(format!("a batch of {global} is no multiple of DP {dp} x micro batch {micro}"));
     }
     let micro_batches = global / (dp * micro);
+    // Recent software: attention with one kernel for scores, softmax and context, no dropout, and a sharded optimizer
+    // with overlapped reductions.
     let recent = row.framework.to_ascii_lowercase().contains("nemo");
-    let generation = Generation { fused_attention: recent, dropout: !recent, distributed: recent };
     let mut arguments = Vec::new();
     for (name, value) in [
         ("num-layers", layers),
@@ -74,7 +65,7 @@ pub(super) fn job(row: &RunRow, sources: &Sources) -> Result<Job, String> {
     if sequence_parallel && tp > 1 {
         switch("sequence-parallel");
     }
-    if generation.distributed && dp * cp > 1 {
+    if recent && dp * cp > 1 {
         switch("use-distributed-optimizer");
         switch("overlap-grad-reduce");
         switch("overlap-param-gather");
@@ -100,10 +91,8 @@ pub(super) fn job(row: &RunRow, sources: &Sources) -> Result<Job, String> {
         "selective" => option(&mut arguments, "recompute-granularity", "selective"),
         _ => {}
     }
-    if generation.fused_attention {
+    if recent {
         option(&mut arguments, "attention-backend", "flash");
-    }
-    if !generation.dropout {
         option(&mut arguments, "attention-dropout", 0.0);
         option(&mut arguments, "hidden-dropout", 0.0);
     } else {

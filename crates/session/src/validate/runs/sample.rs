@@ -14,9 +14,9 @@ pub(super) fn choose<T>(rows: &mut Vec<T>, limit: Option<usize>, seed: u64, stra
     }
     let mut strata: Vec<Vec<usize>> = strata.into_values().collect();
     for stratum in &mut strata {
-        shuffle(stratum, &mut random);
+        random.shuffle(stratum);
     }
-    shuffle(&mut strata, &mut random);
+    random.shuffle(&mut strata);
     let longest = strata.iter().map(Vec::len).max().unwrap_or(0);
     let turns = (0..longest).flat_map(|turn| strata.iter().filter_map(move |stratum| stratum.get(turn)));
     let mut chosen: Vec<usize> = turns.copied().take(limit).collect();
@@ -26,13 +26,6 @@ pub(super) fn choose<T>(rows: &mut Vec<T>, limit: Option<usize>, seed: u64, stra
         at += 1;
         chosen.binary_search(&(at - 1)).is_ok()
     });
-}
-
-/// Fisher and Yates' shuffle.
-pub(super) fn shuffle<T>(items: &mut [T], random: &mut Rng) {
-    for at in (1..items.len()).rev() {
-        items.swap(at, random.below(at as u64 + 1) as usize);
-    }
 }
 
 #[cfg(test)]
