@@ -93,6 +93,20 @@ fn a_trace_becomes_the_times_of_the_next_prediction() {
 }
 
 #[test]
+fn a_sheet_of_ones_own_is_found_again() {
+    let stage = with_trace(trace("Some GPU", 4, &[(PRODUCT, "aten::mm", SQUARE, 77.0)]));
+    let sheet = include_str!("../../../hardware/sheets/devices/h100-sxm5-80.toml");
+    let own = sheet.replacen("name = \"h100-sxm5-80\"", "name = \"mine\"", 1);
+    assert_ne!(own, sheet);
+    fs::write(stage.path("work/mine.toml"), own).unwrap();
+    let calibrate = ["calibrate", "--gpu", "mine.toml", "--kineto", "t.json"];
+    stage.trompe(&calibrate).check(0, &["1 measured operations, 1 of them new"]);
+    stage.trompe(&calibrate).check(0, &["1 measured operations, 0 of them new or changed"]);
+    let run = ["run", "--steps", "marker=step", "--cluster", "mine.toml", "--", "python", "x.py"];
+    stage.trompe(&run).check(0, &["measured, from t.json"]);
+}
+
+#[test]
 fn a_trace_that_cannot_be_used_is_one_clear_error() {
     let kernels = [(PRODUCT, "aten::mm", SQUARE, 77.0)];
     let good = trace(H100, 2, &kernels);

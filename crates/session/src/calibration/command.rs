@@ -100,8 +100,18 @@ pub fn kernels(request: &Request) -> Result<Kernels, SessionError> {
     let traces = request.traces.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let checks = request.checks.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let (mut new, mut without) = (Vec::new(), Vec::new());
+    // A later run has to find the sheet as well.
+    let own_sheet = match request.gpu.as_deref() {
+        Some(file) if file.ends_with(".toml") => {
+            let path =
+                std::path::absolute(file).map_err(|error| SessionError::reading(Path::new(file), error))?;
+            Some(path.display().to_string())
+        }
+        _ => None,
+    };
     for one in &traces {
-        let origin = Origin { device: &one.device, gpu: &one.device.name, source: &one.source, date: &date };
+        let gpu = own_sheet.as_ref().unwrap_or(&one.device.name);
+        let origin = Origin { device: &one.device, gpu, source: &one.source, date: &date };
         new.extend(table::rows(one.observed.iter(), origin));
         let last = last_step(&one.observed);
         without.extend(table::rows(one.observed.iter().filter(|o| last.is_none() || o.step != last), origin));

@@ -161,12 +161,12 @@ impl Calibration {
         let mut sheets = rows::Sheets::default();
         let mut found = Self::default();
         for (at, row) in rows.iter().enumerate() {
+            let device = sheets.get(&row.gpu)?;
             if let Some(operation) = &row.operation {
-                let device = sheets.get(&row.gpu)?;
                 found.by_operation.entry(key(operation, &device)).or_default().push(at);
             }
             if let (Some(grid), Some(block)) = (row.grid, row.block) {
-                let identity = (row.gpu.clone(), row.kernel.clone(), grid, block);
+                let identity = (device.name.clone(), row.kernel.clone(), grid, block);
                 found.by_identity.entry(identity).or_default().push(at);
             }
         }

@@ -37,7 +37,7 @@ pub struct Disagreement {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin<'a> {
     pub(super) device: &'a DeviceSheet,
-    /// What the rows call the device.
+    /// What the rows call the device: its name, or the file of a sheet of the user's own.
     pub(super) gpu: &'a str,
     pub(super) source: &'a str,
     pub(super) date: &'a str,
