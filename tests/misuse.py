@@ -436,7 +436,7 @@ def ranks_that_cannot_be_forked(runner, folder):
     package = folder / "site-packages" / "restless"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\n"
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(999,), daemon=True).start()\n"
     )
     script = folder / "job.py"
     script.write_text(
