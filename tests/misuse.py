@@ -292,7 +292,10 @@ def _disagreement(runner, folder, how, *texts):
     # Lines are wrapped for the terminal.
     flat = " ".join(output.split())
     # What would hang cannot be simulated; a group that only some of its members make can.
-    return _failed(code, 0 if how == "group" else 1) + _said(flat, *texts) + _no_panic(output)
+    complaints = _failed(code, 0 if how == "group" else 1) + _said(flat, *texts) + _no_panic(output)
+    # What was recorded can be looked at either way.
+    shown, output = runner.run(["trace", "show", str(folder / "out" / "job.trace")], runner.fresh(f"{folder.name}/shown"))
+    return complaints + _failed(shown, 0) + _said(output, "all-reduce")
 
 
 @scenario

@@ -346,6 +346,8 @@ fn report(
     let watch = Stopwatch::start();
     let layout = &finished.layout;
     let (job, facts) = recorded(request, prepared, launched, progress)?;
+    // Before anything is made of it: what the ranks did is there to be looked at whatever comes of the simulation.
+    let saved = simulate::keep(layout, &job, &prepared.cluster);
     progress.stage(Stage::Simulating);
     let prediction = estimators::predict(&job, &prepared.cluster, &request.choices, &request.estimators);
     let mut prediction = prediction.map_err(|error| disagreement(&job).unwrap_or(error))?;
@@ -354,8 +356,7 @@ fn report(
     own.emulation_seconds = Some(facts.seconds);
     own.simulation_seconds = Some(watch.elapsed().as_secs_f64());
     progress.stage(Stage::Writing);
-    let saved = simulate::save(&job, &layout.job_trace);
-    let written = simulate::write(layout, &prediction, &prepared.cluster);
+    let written = simulate::write(layout, &prediction);
     finished.prediction = Some(prediction);
     finished.problems.extend([saved, written].into_iter().filter_map(Result::err).take(1));
     Ok(())

@@ -59,8 +59,8 @@ pub fn simulate(request: &Request, progress: &mut dyn Progress) -> Result<Simula
         Some(folder) => {
             progress.stage(Stage::Writing);
             let layout = folder.layout();
-            write(&layout, &prediction, &cluster)?;
-            save(&job, &layout.job_trace)?;
+            keep(&layout, &job, &cluster)?;
+            write(&layout, &prediction)?;
             Some(layout)
         }
         None => None,
@@ -116,19 +116,26 @@ fn cluster(
 ///
 /// # Errors
 /// When one cannot be written.
-pub(crate) fn write(
-    layout: &Layout,
-    prediction: &Prediction,
-    cluster: &ClusterSheet,
-) -> Result<(), SessionError> {
+pub(crate) fn write(layout: &Layout, prediction: &Prediction) -> Result<(), SessionError> {
     let Prediction { report, timeline } = prediction;
-    let json = |value: serde_json::Result<Vec<u8>>| value.expect("plain data has a JSON form");
-    disk::write(&layout.cluster, &json(serde_json::to_vec_pretty(cluster)))?;
-    disk::write(&layout.report_json, &json(serde_json::to_vec_pretty(report)))?;
+    disk::write(&layout.report_json, &json(report))?;
     disk::write_with(&layout.timeline, |file| {
         trompe_interop::chrome::write(timeline, std::io::BufWriter::new(file))
     })?;
     disk::write(&layout.report_html, trompe_report::html(report, timeline).as_bytes())
+}
+
+/// Writes what a simulation needs: the job trace, and the cluster beside it.
+///
+/// # Errors
+/// When one cannot be written.
+pub(crate) fn keep(layout: &Layout, job: &JobTrace, cluster: &ClusterSheet) -> Result<(), SessionError> {
+    disk::write(&layout.cluster, &json(cluster))?;
+    save(job, &layout.job_trace)
+}
+
+fn json(value: &impl serde::Serialize) -> Vec<u8> {
+    serde_json::to_vec_pretty(value).expect("plain data has a JSON form")
 }
 
 /// Writes a job trace.

@@ -36,12 +36,17 @@ pub(crate) fn run(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         commands::show(prediction, written)?;
     }
     let mut code = finished.exit_code;
+    let kept = finished.prediction.is_none() && finished.layout.job_trace.is_file();
     for problem in finished.problems {
         // The job went well, but not its report. That there is nothing to report is no failure.
         if code == 0 && !matches!(problem, SessionError::NothingRecorded) {
             code = 1;
         }
         failure::print(&problem.into());
+    }
+    if kept {
+        let trace = finished.layout.job_trace.display();
+        eprintln!("what was recorded is kept: `trompe trace show {trace}` prints it");
     }
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }

@@ -39,9 +39,7 @@ pub fn samples(request: &Request, count: u64, progress: &mut dyn Progress) -> Re
         let missing = count.saturating_sub(found.len() as u64);
         report.notes.extend((missing > 0).then(|| incomplete(missing, count)));
         report.family = Some(Family::of(routing.to_string(), found));
-        if let Some(cluster) = cluster(&first.layout) {
-            simulate::write(&first.layout, prediction, &cluster)?;
-        }
+        simulate::write(&first.layout, prediction)?;
     }
     Ok(first)
 }
