@@ -39,6 +39,8 @@ pub struct Communicator {
     held: u64,
     /// Whether rings and trees are connected, and to which peers there are connections.
     connected: (bool, BTreeSet<u32>),
+    /// Whether messages to other nodes have their pools.
+    networked: bool,
 }
 
 impl Communicator {
@@ -118,6 +120,7 @@ impl Communicators {
                 derived: 0,
                 held: 0,
                 connected: (false, BTreeSet::new()),
+                networked: false,
             })
             .0
     }
@@ -161,7 +164,11 @@ impl Communicators {
             Some(peers) => peers
                 .iter()
                 .filter(|(peer, _)| *peer != communicator.rank && communicator.connected.1.insert(*peer))
-                .map(|(_, local)| footprint::at_first(around, shape, Need::Peer { local: *local }))
+                .map(|(_, local)| match local {
+                    true => footprint::at_first(around, shape, Need::Peer),
+                    false if std::mem::replace(&mut communicator.networked, true) => 0,
+                    false => footprint::at_first(around, shape, Need::Network),
+                })
                 .sum(),
         };
         communicator.held += bytes;
@@ -320,7 +327,10 @@ mod tests {
         assert_eq!(communicators.connect(a, &around, 4, None), Ok(0));
         let peers = communicators.connect(a, &around, 4, Some(&[(0, true), (1, true), (0, true)])).unwrap();
         assert_eq!(peers, 384 << 20);
-        assert_eq!(communicators.destroy(a), Ok((DeviceIndex(0), ring + peers)));
+        let far = communicators.connect(a, &around, 2, Some(&[(8, false), (9, false)])).unwrap();
+        assert_eq!(far, 64 << 20, "one pool for all peers on other nodes");
+        assert_eq!(communicators.connect(a, &around, 2, Some(&[(10, false)])), Ok(0));
+        assert_eq!(communicators.destroy(a), Ok((DeviceIndex(0), ring + peers + far)));
     }
 
     #[test]
