@@ -75,17 +75,22 @@ pub fn collate(traces: &[WorkerTrace], options: &Options) -> Result<JobTrace, Co
     }
     let mut job = JobTrace::default();
     let mut processes = Vec::new();
+    let mut told: BTreeMap<Note, Vec<u32>> = BTreeMap::new();
     for trace in working {
         let names = Names::collect(trace);
         let (process, notes) = process(trace, &names, options);
-        let about = format!("rank {}: ", process.rank);
-        let several = traces.len() > 1 && process.world > 1;
-        job.notes.extend(notes.into_iter().map(|note| if several { prefixed(note, &about) } else { note }));
+        if traces.len() > 1 && process.world > 1 {
+            notes.into_iter().for_each(|note| told.entry(note).or_default().push(process.rank));
+        } else {
+            job.notes.extend(notes);
+        }
         if job.facts.is_empty() || process.rank == 0 {
             job.facts = facts(trace, &names);
         }
         processes.push(process);
     }
+    let ran = processes.len();
+    job.notes.extend(told.into_iter().map(|(note, ranks)| prefixed(note, ranks, ran)));
     let folded = ranks::fold(processes);
     job.notes.extend(folded.notes);
     job.notes.extend(notes::unsupported(&folded.templates));
@@ -95,8 +100,18 @@ pub fn collate(traces: &[WorkerTrace], options: &Options) -> Result<JobTrace, Co
     Ok(job)
 }
 
-fn prefixed(note: Note, about: &str) -> Note {
-    Note { text: format!("{about}{}", note.text), ..note }
+/// A note with the ranks that it is about, of `ran` ones: said once for all of them.
+fn prefixed(note: Note, mut ranks: Vec<u32>, ran: usize) -> Note {
+    const LISTED: usize = 8;
+    ranks.sort_unstable();
+    let listed: Vec<String> = ranks.iter().take(LISTED).map(u32::to_string).collect();
+    let about = match ranks.len() {
+        1 => format!("rank {}", listed[0]),
+        count if count == ran => format!("all {count} ranks that ran"),
+        count if count > LISTED => format!("ranks {} and {} more", listed.join(", "), count - LISTED),
+        _ => format!("ranks {}", listed.join(", ")),
+    };
+    Note { text: format!("{about}: {}", note.text), ..note }
 }
 
 fn facts(trace: &WorkerTrace, names: &Names<'_>) -> BTreeMap<String, String> {

@@ -62,6 +62,16 @@ fn equal_ranks_share_a_template_and_communicators() {
 }
 
 #[test]
+fn what_is_so_on_several_ranks_is_said_once() {
+    let about = |job: &JobTrace| -> Vec<String> {
+        let texts = job.notes.iter().map(|note| note.text.as_str());
+        texts.filter_map(|text| text.split_once(": no operators").map(|(who, _)| who.to_owned())).collect()
+    };
+    assert_eq!(about(&job(&[rank(0, false), rank(1, true)])), ["all 2 ranks that ran"]);
+    assert_eq!(about(&job(&[rank(0, false)])), [""; 0]);
+}
+
+#[test]
 fn different_ranks_keep_their_own_templates() {
     let job = job(&[rank(0, true), rank(1, false)]);
     assert_eq!(job.ranks.iter().map(|r| r.template).collect::<Vec<_>>(), [0, 1]);

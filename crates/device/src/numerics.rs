@@ -61,47 +61,6 @@ pub struct SparseShape {
     pub entries: i64,
 }
 
-/// Sparse matrix descriptors.
-#[derive(Debug)]
-pub struct SparseMatrices {
-    table: HandleTable<SparseShape>,
-}
-
-impl Default for SparseMatrices {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl SparseMatrices {
-    /// No matrices yet.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { table: HandleTable::new(Kind::Opaque) }
-    }
-
-    /// Creates a descriptor.
-    pub fn create(&mut self, shape: SparseShape) -> u64 {
-        self.table.insert(shape).0
-    }
-
-    /// The shape of a matrix.
-    ///
-    /// # Errors
-    /// When it is not live.
-    pub fn shape(&self, handle: u64) -> Result<SparseShape, NotLive> {
-        self.table.get(handle).copied()
-    }
-
-    /// Destroys a descriptor.
-    ///
-    /// # Errors
-    /// When it is not live.
-    pub fn destroy(&mut self, handle: u64) -> Result<(), NotLive> {
-        self.table.remove(handle).map(drop)
-    }
-}
-
 /// A Fourier transform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transform {

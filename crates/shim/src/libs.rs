@@ -30,7 +30,7 @@ use trompe_device::communicator::Communicators;
 use trompe_device::compiler::Compilers;
 use trompe_device::dnn::{DeviceTraits, Dnn};
 use trompe_device::graph::NodeKind;
-use trompe_device::numerics::{FftPlans, SparseMatrices, Streamed};
+use trompe_device::numerics::{FftPlans, SparseShape, Streamed};
 use trompe_device::progress::Work;
 use trompe_hardware::DeviceSheet;
 use trompe_trace::record::Record;
@@ -53,7 +53,7 @@ pub(crate) struct Libraries {
     pub(crate) compilers: Compilers,
     pub(crate) solvers: Streamed,
     pub(crate) sparse: Streamed,
-    pub(crate) sparse_matrices: SparseMatrices,
+    pub(crate) sparse_matrices: HandleTable<SparseShape>,
     pub(crate) generators: Streamed,
     pub(crate) transforms: FftPlans,
 }
@@ -80,7 +80,7 @@ impl Libraries {
             compilers: Compilers::new(),
             solvers: Streamed::new(Kind::Solver),
             sparse: Streamed::new(Kind::Sparse),
-            sparse_matrices: SparseMatrices::new(),
+            sparse_matrices: HandleTable::new(Kind::Opaque),
             generators: Streamed::new(Kind::Random),
             transforms: FftPlans::new(),
         }

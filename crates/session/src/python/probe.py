@@ -53,7 +53,7 @@ def libraries(folder):
 
 
 def distributions():
-    """Names and versions of installed distributions, from the names of their folders."""
+    """Names and versions of installed distributions, and their folders of facts, from the names of these."""
     for entry in sys.path:
         try:
             names = os.listdir(entry)
@@ -62,18 +62,27 @@ def distributions():
         for name in names:
             match = re.fullmatch(r"(.+?)-([^-]+)\.(dist|egg)-info", name)
             if match:
-                yield match[1].replace("_", "-").lower(), match[2]
+                yield match[1].replace("_", "-").lower(), (match[2], os.path.join(entry, name))
+
+
+def has_libraries(facts):
+    """Whether a distribution brings shared libraries; headers alone and pure Python are in nobody's way."""
+    try:
+        with open(os.path.join(facts, "RECORD"), encoding="utf-8") as file:
+            return re.search(r"\.so(\.\d+)*,", file.read()) is not None
+    except OSError:
+        return False
 
 
 installed = dict(distributions())
-# Pure Python packages of NVIDIA are no CUDA library.
-harmless = {"nvidia-ml-py", "nvidia-ml-py3"}
 answer = {
     "executable": sys.executable,
     "version": ".".join(map(str, sys.version_info[:3])),
     "headers": os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")),
     "torch": torch(),
-    "triton": installed.get("triton"),
-    "nvidia": sorted(n for n in installed if n.startswith("nvidia-") and n not in harmless),
+    "triton": installed.get("triton", (None,))[0],
+    "nvidia": sorted(
+        name for name, (_, facts) in installed.items() if name.startswith("nvidia-") and has_libraries(facts)
+    ),
 }
 print("trompe:" + json.dumps(answer))

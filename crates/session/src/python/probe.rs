@@ -61,11 +61,42 @@ mod tests {
         check("echo 'trompe:{}'", Err("makes no sense"));
     }
 
+    fn real() -> Option<std::path::PathBuf> {
+        super::super::which("python3".as_ref(), &env::get(env::PATH).unwrap_or_default())
+    }
+
     #[test]
     fn a_real_interpreter_answers_when_there_is_one() {
-        let path = env::get(env::PATH).unwrap_or_default();
-        let Some(python) = super::super::which("python3".as_ref(), &path) else { return };
+        let Some(python) = real() else { return };
         let found = probe(&python).unwrap();
         assert!(found.version.starts_with("3."), "{found:?}");
+    }
+
+    #[test]
+    fn only_packages_with_libraries_are_named() {
+        let Some(real) = real() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        for (name, record) in [
+            ("nvidia_nccl_cu13-2.30.dist-info", Some("nvidia/nccl/lib/libnccl.so.2,sha256=x,1\n")),
+            ("nvidia_cublas-13.1.dist-info", Some("nvidia/cu13/lib/libcublas.so,,\n")),
+            ("nvidia_cudnn_frontend-1.3.dist-info", Some("include/cudnn_frontend.h,,\n")),
+            ("nvidia_curand-10.4.dist-info", None),
+        ] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+            if let Some(record) = record {
+                fs::write(folder.path().join(name).join("RECORD"), record).unwrap();
+            }
+        }
+        let python = folder.path().join("python");
+        let site = folder.path().display();
+        fs::write(&python, format!("#!/bin/sh\nPYTHONPATH='{site}' exec {} \"$@\"\n", real.display()))
+            .unwrap();
+        fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut found = probe(&python).unwrap().nvidia;
+        found.retain(|name| {
+            ["nvidia-nccl-cu13", "nvidia-cublas", "nvidia-cudnn-frontend", "nvidia-curand"]
+                .contains(&name.as_str())
+        });
+        assert_eq!(found, ["nvidia-cublas", "nvidia-nccl-cu13"]);
     }
 }

@@ -60,13 +60,13 @@ pub(crate) fn create_matrix(
     columns: i64,
     entries: i64,
 ) -> Outcome {
-    let created = libraries().sparse_matrices.create(SparseShape { rows, columns, entries });
-    Ok(matrix.write(created)?)
+    let created = libraries().sparse_matrices.insert(SparseShape { rows, columns, entries });
+    Ok(matrix.write(created.0)?)
 }
 
 /// `cusparseDestroySpMat`. Matrices of other formats are not kept here.
 pub(crate) fn destroy_matrix(_: &mut Call<'_>, matrix: u64) -> Outcome {
-    let _ = libraries().sparse_matrices.destroy(matrix);
+    let _ = libraries().sparse_matrices.remove(matrix);
     Ok(())
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn matrix_size(
     columns: Out<i64>,
     entries: Out<i64>,
 ) -> Outcome {
-    let shape = libraries().sparse_matrices.shape(matrix)?;
+    let shape = *libraries().sparse_matrices.get(matrix)?;
     rows.write(shape.rows)?;
     columns.write(shape.columns)?;
     Ok(entries.write(shape.entries)?)
@@ -113,7 +113,7 @@ pub(crate) fn product_step(
     }
     let shapes = {
         let libraries = libraries();
-        [a, b].map(|matrix| libraries.sparse_matrices.shape(matrix).unwrap_or_default())
+        [a, b].map(|matrix| libraries.sparse_matrices.get(matrix).copied().unwrap_or_default())
     };
     let [a, b] = shapes;
     let numbers = [a.rows, a.columns, a.entries, b.columns, b.entries].map(Some);
