@@ -4,6 +4,7 @@
 //! that meets it takes kernels by whatever name they are asked for.
 
 mod signature;
+mod structure;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -31,6 +32,8 @@ pub fn kernels(text: &str) -> Option<impl Iterator<Item = (&str, Vec<u32>)>> {
 pub struct Program {
     /// Its text.
     pub source: String,
+    /// The texts of the headers that came with it.
+    pub headers: Vec<String>,
     /// Its name, often empty.
     pub name: String,
     /// Name expressions and their lowered names.
@@ -49,7 +52,7 @@ impl Program {
     /// The image, without the terminating zero: its kernels by the names under which they are asked for.
     #[must_use]
     pub fn image(&self) -> String {
-        let known = signatures(&self.source);
+        let known = signatures(&self.source, &self.headers);
         // A kernel without a name expression goes by its own name.
         let named = self.names.values().map(|name| (name.as_str(), base(name)));
         let mut image = HEAD.to_owned();
@@ -102,8 +105,8 @@ impl Compilers {
     }
 
     /// Creates a program.
-    pub fn create(&mut self, source: String, name: String) -> u64 {
-        self.table.insert(Program { source, name, ..Program::default() }).0
+    pub fn create(&mut self, source: String, headers: Vec<String>, name: String) -> u64 {
+        self.table.insert(Program { source, headers, name, ..Program::default() }).0
     }
 
     /// A program.
@@ -130,7 +133,7 @@ mod tests {
     #[test]
     fn names_are_lowered_to_what_was_written() {
         let mut compilers = Compilers::new();
-        let handle = compilers.create("source".to_owned(), String::new());
+        let handle = compilers.create("source".to_owned(), Vec::new(), String::new());
         let program = compilers.get(handle).unwrap();
         program.add_name("&at::f<float, 4>");
         assert_eq!(program.lowered_name("&at::f<float, 4>"), Some("at::f<float, 4>"));

@@ -24,12 +24,13 @@ pub(crate) mod symmetric;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use trompe_base::StreamId;
-use trompe_device::Kind;
 use trompe_device::blas::Blas;
 use trompe_device::communicator::Communicators;
 use trompe_device::compiler::Compilers;
 use trompe_device::dnn::{DeviceTraits, Dnn};
 use trompe_device::graph::NodeKind;
+use trompe_device::{HandleTable, Kind};
+
 use trompe_device::numerics::{FftPlans, SparseShape, Streamed};
 use trompe_device::progress::Work;
 use trompe_hardware::DeviceSheet;

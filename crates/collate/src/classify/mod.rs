@@ -26,6 +26,7 @@ mod sort;
 mod stencil;
 #[cfg(test)]
 mod tests;
+mod transformer_engine;
 
 use trompe_base::{Bytes, DType, Flops};
 use trompe_trace::descriptor::{Descriptor, Work};
@@ -88,7 +89,8 @@ impl Kernel<'_, '_> {
 type Family = fn(&Kernel<'_, '_>) -> Option<Descriptor>;
 
 /// Asked in this order; the first that claims a kernel describes it.
-const FAMILIES: [Family; 14] = [
+const FAMILIES: [Family; 15] = [
+    transformer_engine::describe,
     compiled::describe,
     elementwise::describe,
     foreach::describe,

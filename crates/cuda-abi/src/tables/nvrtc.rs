@@ -7,7 +7,7 @@ macro_rules! for_each_nvrtc {
         $with! {
             quiet nvrtcAddNameExpression(program: Address, expression: Text) => compiler::add_name;
             recorded nvrtcCompileProgram(program: Address, option_count: i32, options: Address) => compiler::compile;
-            recorded nvrtcCreateProgram(program: Out<u64>, source: Text, name: Text, header_count: i32, headers: Address, include_names: Address) => compiler::create;
+            recorded nvrtcCreateProgram(program: Out<u64>, source: Text, name: Text, header_count: i32, headers: In<u64>, include_names: Address) => compiler::create;
             recorded nvrtcDestroyProgram(program: Out<u64>) => compiler::destroy;
             quiet nvrtcGetCUBIN(program: Address, image: Out<u8>) => compiler::image;
             quiet nvrtcGetCUBINSize(program: Address, bytes: Out<u64>) => compiler::image_size;

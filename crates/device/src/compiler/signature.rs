@@ -1,30 +1,66 @@
 //! Parameter sizes of the kernels in a CUDA source text.
 //!
 //! A launch hands over addresses of parameter values without their number or sizes: those stand in compiled code alone,
-//! and here none is. So they are read off the text of each `__global__` function. Pointers and the usual scalar types
-//! are enough; the list ends before the first parameter of a type that the text does not settle (a struct, a template
-//! parameter by value).
+//! and here none is. So they are read off the text of each `__global__` function. Pointers, the usual scalar types and
+//! structs of these (`structure.rs`) are enough; the list ends before the first parameter of a type that the text does
+//! not settle (a template parameter by value), and after the first struct of which only the beginning is known.
 
 use std::collections::BTreeMap;
+
+use super::structure::{Layout, layouts};
 
 /// Longest text that is looked through, in bytes: far above what programs compile at run time.
 const LONGEST: usize = 16 << 20;
 
 /// Sizes in bytes of the leading parameters of each kernel, by its name without template arguments and scopes.
+/// `headers` are texts that the source includes.
 #[must_use]
-pub fn signatures(source: &str) -> BTreeMap<String, Vec<u32>> {
+pub fn signatures(source: &str, headers: &[String]) -> BTreeMap<String, Vec<u32>> {
     let mut found = BTreeMap::new();
-    if source.len() > LONGEST {
+    if source.len() + headers.iter().map(String::len).sum::<usize>() > LONGEST {
         return found;
     }
     let plain = without_comments(source);
+    let mut structures = BTreeMap::new();
+    for header in headers {
+        layouts(&without_comments(header), &mut structures);
+    }
+    layouts(&plain, &mut structures);
     for (at, word) in plain.match_indices("__global__") {
         if let Some((name, list)) = declared(&plain[at + word.len()..]) {
-            let sizes = split(list).into_iter().map_while(size_of).collect();
-            found.entry(name.to_owned()).or_insert(sizes);
+            found.entry(name.to_owned()).or_insert_with(|| sizes(list, &structures));
         }
     }
     found
+}
+
+/// Sizes of the parameters of a list, as far as they are known.
+fn sizes(list: &str, structures: &BTreeMap<String, Layout>) -> Vec<u32> {
+    let mut sizes = Vec::new();
+    for declaration in split(list, ',') {
+        if let Some(size) = size_of(declaration) {
+            sizes.push(size);
+            continue;
+        }
+        let Some(layout) = structures.get(type_of(declaration)) else { break };
+        // Not even its first member is known.
+        if layout.size() == 0 {
+            break;
+        }
+        sizes.push(layout.size());
+        if !layout.complete {
+            break;
+        }
+    }
+    sizes
+}
+
+/// The name of the type in a declaration of something of a plain struct type: the last word but one, without scopes.
+pub(super) fn type_of(declaration: &str) -> &str {
+    let declaration = declaration.split('=').next().unwrap_or(declaration).trim();
+    let name = declaration.trim_end_matches(is_name).trim_end();
+    let begin = name.rfind(|c: char| !is_name(c)).map_or(0, |at| at + 1);
+    &name[begin..]
 }
 
 /// Name and parameter list of the function behind `__global__`; parentheses of attributes are passed over.
@@ -45,7 +81,7 @@ fn declared(mut rest: &str) -> Option<(&str, &str)> {
     }
 }
 
-const fn is_name(c: char) -> bool {
+pub(super) const fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
@@ -63,14 +99,14 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// The parts of a list between commas that stand in no brackets.
-fn split(list: &str) -> Vec<&str> {
+/// The parts of a list between separators that stand in no brackets.
+pub(super) fn split(list: &str, separator: char) -> Vec<&str> {
     let (mut parts, mut depth, mut begin) = (Vec::new(), 0i32, 0);
     for (at, c) in list.char_indices() {
         match c {
             '<' | '(' | '[' | '{' => depth += 1,
             '>' | ')' | ']' | '}' => depth -= 1,
-            ',' if depth == 0 => {
+            _ if c == separator && depth == 0 => {
                 parts.push(&list[begin..at]);
                 begin = at + 1;
             }
@@ -84,7 +120,7 @@ fn split(list: &str) -> Vec<&str> {
 }
 
 /// Bytes of one declared parameter, if the text says.
-fn size_of(declaration: &str) -> Option<u32> {
+pub(super) fn size_of(declaration: &str) -> Option<u32> {
     let declaration = declaration.split('=').next()?;
     // A template's own arguments may hold pointers and references; the parameter is what stands around them.
     if declaration.contains('<') {
@@ -132,7 +168,7 @@ mod tests {
     use super::*;
 
     fn check(source: &str, name: &str, sizes: &[u32]) {
-        assert_eq!(signatures(source).get(name).map(Vec::as_slice), Some(sizes), "{source}");
+        assert_eq!(signatures(source, &[]).get(name).map(Vec::as_slice), Some(sizes), "{source}");
     }
 
     #[test]
@@ -157,8 +193,18 @@ mod tests {
     }
 
     #[test]
+    fn structs_of_the_headers_are_parameters() {
+        let header = "namespace n { struct Base { int rows = 0; int cols = 0; void *x = nullptr; bool b = false; };\n\
+                      struct Own : public Base { float epsilon = 0.f; void* z; }; struct Half { int n; T rest; int m; }; }";
+        let source = "__global__ void f(n::Own p, int n); __global__ void g(const Half p, int n) {}";
+        let found = signatures(source, &[header.to_owned()]);
+        assert_eq!(found["f"], [32, 4]);
+        assert_eq!(found["g"], [4]);
+    }
+
+    #[test]
     fn what_is_no_kernel_is_left_alone() {
-        assert!(signatures("/* __global__ void f(int x) */ __global__ ; int g(int x);").is_empty());
-        assert!(signatures("__global__ void unfinished(int x").is_empty());
+        assert!(signatures("/* __global__ void f(int x) */ __global__ ; int g(int x);", &[]).is_empty());
+        assert!(signatures("__global__ void unfinished(int x", &[]).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Programs: any source is taken, and nothing is compiled.
 
 use trompe_cuda_abi::libraries::CompilerError;
-use trompe_cuda_abi::pointer::{Out, Text};
+use trompe_cuda_abi::pointer::{In, Out, Text};
 
 use crate::door::Call;
 use crate::libs::{LibraryFailure, Outcome, libraries};
@@ -9,6 +9,9 @@ use crate::text::keep;
 
 /// Architectures that NVRTC of CUDA 13 compiles for.
 const ARCHITECTURES: &[i32] = &[75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
+
+/// Headers that a program may bring; real ones have tens.
+const MOST_HEADERS: usize = 4096;
 
 /// `nvrtcVersion`: that of the CUDA runtime.
 pub(crate) fn version(call: &mut Call<'_>, major: Out<i32>, minor: Out<i32>) -> Outcome {
@@ -43,11 +46,17 @@ pub(crate) fn create(
     program: Out<u64>,
     source: Text,
     name: Text,
-    _header_count: i32,
-    _headers: u64,
+    header_count: i32,
+    headers: In<u64>,
     _include_names: u64,
 ) -> Outcome {
-    let created = libraries().compilers.create(source.read()?, name.read().unwrap_or_default());
+    let count = usize::try_from(header_count).ok().filter(|count| *count <= MOST_HEADERS);
+    let count = count.ok_or(LibraryFailure::InvalidValue)?;
+    let headers = headers.read_many(if headers.is_null() { 0 } else { count })?;
+    let headers: Result<Vec<String>, _> =
+        headers.into_iter().map(|address| Text::new(address as usize).read()).collect();
+    let (source, name) = (source.read()?, name.read().unwrap_or_default());
+    let created = libraries().compilers.create(source, headers?, name);
     Ok(program.write(created)?)
 }
 
