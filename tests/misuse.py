@@ -294,8 +294,9 @@ def _disagreement(runner, folder, how, *texts):
     # What would hang cannot be simulated; a group that only some of its members make can.
     complaints = _failed(code, 0 if how == "group" else 1) + _said(flat, *texts) + _no_panic(output)
     # What was recorded can be looked at either way.
-    shown, output = runner.run(["trace", "show", str(folder / "out" / "job.trace")], runner.fresh(f"{folder.name}/shown"))
-    return complaints + _failed(shown, 0) + _said(output, "all-reduce")
+    place = runner.fresh(f"{folder.name}/shown")
+    shown, output = runner.run(["trace", "show", str(folder / "out" / "job.trace")], place)
+    return complaints + _failed(shown, 0) + _said(output, "AllReduce of 4.00 MiB")
 
 
 @scenario
