@@ -141,17 +141,26 @@ def curve(model, place, chooser, table):
         best, curve = math.inf, []
         with Study(space, cluster=f"{cluster}:{nodes}", program=program, **options) as study:
             while len(curve) < BUDGET and (point := study.ask()):
-                row = table[tuple(text(point["values"][name]) for name in KNOBS)]
-                if row["status"] == "fits":
-                    step = float(row["step_seconds"])
-                    study.tell(point["number"], step)
-                    best = min(best, step)
-                elif row["step_seconds"]:
-                    study.tell(point["number"], at_least_seconds=float(row["step_seconds"]))
-                else:
-                    study.tell(point["number"], out_of_memory=row["status"] == "out_of_memory")
+                best = min(best, answer(study, point, table))
+                curve.append(best)
+            for point in study.verify():
+                best = min(best, answer(study, point, table))
                 curve.append(best)
     return curve
+
+
+def answer(study, point, table):
+    """Tells what the table says of a point; its step, if it fits."""
+    row = table[tuple(text(point["values"][name]) for name in KNOBS)]
+    if row["status"] == "fits":
+        step = float(row["step_seconds"])
+        study.tell(point["number"], step)
+        return step
+    if row["step_seconds"]:
+        study.tell(point["number"], at_least_seconds=float(row["step_seconds"]))
+    else:
+        study.tell(point["number"], out_of_memory=row["status"] == "out_of_memory")
+    return math.inf
 
 
 def text(value):

@@ -2,15 +2,14 @@
 
     from trompe.search import Study
 
-    study = Study("space.toml", cluster="dgx-h100:4")
-    best = study.run(budget=100)
-    print(best["step_seconds"], best["knobs"])
+    with Study("space.toml", cluster="dgx-h100:4") as study:
+        best = study.run(budget=100)
+        print(best.loss, best.knobs)
 
-As the objective of another library (Optuna, Ray Tune, ...):
+As the objective of another library (Optuna, Ray Tune, ...), in this process or in others:
 
-    def objective(trial):
-        knobs = {name: trial.suggest_categorical(name, values) for name, values in study.knobs.items()}
-        return study.evaluate(knobs).loss
+    step_time = Objective("space.toml", cluster="dgx-h100:4")
+    print(step_time({"tp": 2, "pp": 1}), "of", step_time.knobs)
 
 Everything runs in the `trompe` program, which is looked for beside this package's
 checkout, in `$TROMPE`, and on `PATH`.
@@ -21,10 +20,11 @@ import math
 import os
 import shutil
 import subprocess
-import tomllib
+import tempfile
+import weakref
 from pathlib import Path
 
-__all__ = ["SearchError", "Study", "Trial"]
+__all__ = ["Objective", "SearchError", "Study", "Trial"]
 
 
 class SearchError(Exception):
@@ -46,8 +46,8 @@ class Trial(dict):
 
     @property
     def loss(self):
-        """Seconds of a step; infinite when it does not fit."""
-        return self["metrics"]["step_seconds"] if self.fits else math.inf
+        """What is sought; smaller is better. The seconds of a step, or infinite when it does not fit."""
+        return math.inf if self.get("loss") is None else self["loss"]
 
 
 class Study:
@@ -55,38 +55,23 @@ class Study:
 
     def __init__(self, space, cluster=None, *, out="trompe-search", program=None, **options):
         """`options` are those of `trompe search`: `strategy="cma"`, `seed=7`, `no_cache=True`, ..."""
-        self._space = tomllib.loads(Path(space).read_text())
         command = [program or _program(), "search", "serve", str(space), "--out", str(out)]
         command += ["--cluster", cluster] if cluster else []
         for name, value in options.items():
             flag = "--" + name.replace("_", "-")
             command += [flag] if value is True else [flag, str(value)]
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `close` closes it
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
         )
-        self.points = self._hear()["ready"]
+        ready = self._hear()
+        self.points = ready["ready"]
+        self._knobs = dict(ready["knobs"])
 
     @property
     def knobs(self):
-        """The values of each knob that the file lists, for libraries that choose themselves."""
-        knobs = {}
-        for name, knob in self._space.get("knobs", {}).items():
-            if knob == "boolean":
-                knobs[name] = [False, True]
-            elif isinstance(knob, list):
-                knobs[name] = knob
-            elif "values" in knob:
-                knobs[name] = knob["values"]
-            else:
-                knobs[name] = list(_range(knob))
-        knobs.update(
-            {
-                name: values
-                for name, values in self._space.get("hardware", {}).items()
-                if name != "reuse_trace"
-            }
-        )
-        return knobs
+        """The values of each knob, for libraries that choose themselves."""
+        return {name: list(values) for name, values in self._knobs.items()}
 
     def ask(self):
         """The next point to try, `{"number": n, "values": {...}, "command": [...]}`; `None` at the end."""
@@ -125,7 +110,10 @@ class Study:
         return Trial(answer)
 
     def run(self, budget=None):
-        """Asks and runs until the budget of trials is spent or every point is known; the best trial."""
+        """Asks and runs until the budget of trials is spent or every point is known; the best trial.
+
+        Then trials near the best that a pruning rule had told run after all (see `verify`).
+        """
         done = 0
         while budget is None or done < budget:
             point = self.ask()
@@ -133,7 +121,16 @@ class Study:
                 break
             self._say({"run": {"number": point["number"]}})
             done += 1
+        for point in self.verify():
+            self._say({"run": {"number": point["number"]}})
         return self.best
+
+    def verify(self):
+        """Points near the best whose result a pruning rule had told, as `ask` gives them, to be run or told.
+
+        Rules are nearly true; among the best that may decide. `verify=N` to the study says how many (4).
+        """
+        return self._say({"verify": None})
 
     @property
     def best(self):
@@ -152,7 +149,7 @@ class Study:
             self._process.stdin.close()
             self._process.wait()
         self._process.stdout.close()
-        self._process.stderr.close()
+        self._errors.close()
 
     def __enter__(self):
         return self
@@ -168,7 +165,9 @@ class Study:
     def _hear(self):
         line = self._process.stdout.readline()
         if not line:
-            raise SearchError(self._process.stderr.read().strip() or "the trompe program has ended")
+            self._process.wait()
+            self._errors.seek(0)
+            raise SearchError(self._errors.read().strip() or "the trompe program has ended")
         answer = json.loads(line)
         if isinstance(answer, dict) and "error" in answer:
             hint = f" ({answer['hint']})" if answer.get("hint") else ""
@@ -176,11 +175,39 @@ class Study:
         return answer
 
 
-def _range(knob):
-    value = knob["from"]
-    while value <= knob["to"] * (1 + 1e-9):
-        yield value
-        value = value * knob["times"] if "times" in knob else value + knob.get("step", 1)
+class Objective:
+    """What a search seeks, as a function of the knob values; libraries may send it to other processes.
+
+    Each process that calls it has a study of its own, whose results the others find in the cache.
+    """
+
+    def __init__(self, space, cluster=None, **options):
+        """`options` are those of `Study`."""
+        self._options = {"space": str(Path(space).resolve()), "cluster": cluster, **options}
+        self._options["program"] = str(Path(options.get("program") or _program()).resolve())
+        self._study = None
+        self.knobs = self._here().knobs
+
+    def __call__(self, knobs):
+        """The loss with these knob values; infinite where they do not fit or constraints exclude them."""
+        return self._here().evaluate(knobs).loss
+
+    def __getstate__(self):
+        """Everything but the study, which is a process of this one."""
+        return {**self.__dict__, "_study": None}
+
+    def _here(self):
+        if self._study is None:
+            folder = self._options.get("out") or tempfile.mkdtemp(prefix="trompe-search-")
+            self._study = Study(**{**self._options, "out": folder})
+            weakref.finalize(self, _end, self._study, None if "out" in self._options else folder)
+        return self._study
+
+
+def _end(study, folder):
+    study.close()
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _program():

@@ -39,6 +39,7 @@ pub struct Study {
     /// A point that was chosen and waits for a trial that may make it needless.
     deferred: Option<(Ask, Point)>,
     exhausted: bool,
+    verified: Vec<Verified>,
 }
 
 /// A trial of a study.
@@ -142,6 +143,7 @@ impl Study {
             chosen: BTreeSet::new(),
             deferred: None,
             exhausted: false,
+            verified: Vec::new(),
         }
     }
 
@@ -398,6 +400,9 @@ fn best<'a>(space: &Space, trials: impl Iterator<Item = &'a Trial>) -> Option<u3
     }
     best.map(|(_, number)| number)
 }
+
+mod verify;
+pub use verify::Verified;
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,12 @@
 //! What a study says when it is over: the ranking, the Pareto front, what the knobs are worth, why others lose.
 
+mod notes;
 mod sensitivity;
 mod why;
 
 use trompe_results::study as results;
 use trompe_results::study::{Counts, Progress, TrialJob, TrialOrigin, TrialStatus};
-use trompe_results::{NamedValue, Note, Severity};
+use trompe_results::{NamedValue, Note};
 
 use crate::space::{Goal, Objective};
 use crate::study::{Study, Trial};
@@ -42,9 +43,8 @@ pub fn report(study: &Study, circumstances: &Circumstances) -> results::Study {
     let finished: Vec<&Trial> = study.trials().iter().filter(|trial| trial.outcome.is_some()).collect();
     let ranking = ranking(study, &finished);
     let best = ranking.first().and_then(|number| finished.iter().find(|trial| trial.number == *number));
-    let mut notes = circumstances.notes.clone();
-    notes.extend(nothing_fits(study, &finished));
-    notes.extend(failures(&finished));
+    let mut all_notes = circumstances.notes.clone();
+    all_notes.extend(notes::of(study, &finished));
     results::Study {
         schema_version: results::STUDY_SCHEMA_VERSION,
         trompe_version: circumstances.version.clone(),
@@ -62,8 +62,17 @@ pub fn report(study: &Study, circumstances: &Circumstances) -> results::Study {
         pareto: pareto(study, &finished),
         convergence: convergence(study, &finished, circumstances),
         ranking,
-        notes,
+        notes: all_notes,
     }
+}
+
+/// One trial as the report says it; `None` when there is none with this number or it is under way.
+#[must_use]
+pub fn trial(study: &Study, number: u32, circumstances: &Circumstances) -> Option<results::Trial> {
+    let all = study.trials();
+    let trial = all.get(number as usize).filter(|trial| trial.outcome.is_some())?;
+    let best = study.best().and_then(|best| all.get(best as usize));
+    Some(row(study, trial, best, circumstances))
 }
 
 /// Numbers of the trials that fit, best first. Trials that a rule gives the numbers of another come after it.
@@ -173,72 +182,4 @@ fn row(study: &Study, trial: &Trial, best: Option<&Trial>, circumstances: &Circu
         last_lines: outcome.last_lines,
         seconds: outcome.seconds,
     }
-}
-
-/// That nothing fits: the nearest miss, and what would make it fit.
-fn nothing_fits(study: &Study, finished: &[&Trial]) -> Option<Note> {
-    let status = |trial: &&&Trial, wanted| trial.outcome.as_ref().is_some_and(|one| one.status == wanted);
-    if finished.iter().any(|trial| trial.outcome.as_ref().is_some_and(crate::Outcome::is_fit)) {
-        return None;
-    }
-    let short = finished.iter().filter(|trial| status(trial, TrialStatus::OutOfMemory));
-    let nearest = short
-        .filter_map(|trial| Some((trial.outcome.as_ref()?.missing_bytes?, trial)))
-        .min_by_key(|(missing, trial)| (*missing, trial.number));
-    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
-    match nearest {
-        Some((missing, trial)) => {
-            let outcome = trial.outcome.as_ref();
-            let capacity = outcome.and_then(|outcome| outcome.capacity_bytes).unwrap_or(0);
-            let known = outcome.is_some_and(|outcome| !outcome.notes.is_empty());
-            let least = if known { "" } else { "at least " };
-            Some(Note {
-                severity: Severity::Error,
-                code: "nothing-fits".to_owned(),
-                text: format!(
-                    "No configuration fits. The nearest miss is trial {} ({}): it lacks {least}{} of the {} of a device.",
-                    trial.number,
-                    study.text(&trial.point),
-                    gib(missing),
-                    gib(capacity)
-                ),
-                action: Some(format!(
-                    "it fits on devices with {} or more; or let the space shard further (larger tensor, pipeline or \
-                     data parallelism over more devices, a distributed optimizer), recompute, or take smaller \
-                     micro-batches",
-                    gib(capacity + missing)
-                )),
-            })
-        }
-        None => finished.first().map(|_| Note {
-            severity: Severity::Error,
-            code: "nothing-fits".to_owned(),
-            text: "No configuration has a result.".to_owned(),
-            action: Some("the table says for each trial how it ended".to_owned()),
-        }),
-    }
-}
-
-/// That some trials failed, with the end of the first one's output.
-fn failures(finished: &[&Trial]) -> Option<Note> {
-    let failed: Vec<&&Trial> = finished
-        .iter()
-        .filter(|trial| trial.outcome.as_ref().is_some_and(|outcome| outcome.status == TrialStatus::Failed))
-        .collect();
-    let first = failed.first()?;
-    let last =
-        first.outcome.as_ref().and_then(|outcome| outcome.last_lines.last().cloned()).unwrap_or_default();
-    Some(Note {
-        severity: Severity::Warning,
-        code: "failed-trials".to_owned(),
-        text: format!(
-            "{} of {} trials failed; the first, trial {}, ended with: {last}",
-            failed.len(),
-            finished.len(),
-            first.number
-        ),
-        action: Some(
-            "their last lines are in the table of trials; a constraint keeps such points out".to_owned(),
-        ),
-    })
 }

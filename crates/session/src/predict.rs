@@ -36,7 +36,7 @@ use crate::npu;
 use crate::run_facts::RunFacts;
 use crate::variation::{JitterChoice, StragglerChoice, stragglers};
 pub(crate) use bound::repeated_work;
-pub(crate) use verdict::lacked;
+pub(crate) use verdict::{lacked, says_no_memory};
 
 /// How a trace is simulated.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,6 +13,7 @@ mod error;
 mod external;
 mod files;
 mod local;
+mod log;
 mod measure;
 mod nearest;
 mod nevergrad;
@@ -79,6 +80,8 @@ pub struct Request {
     pub ray: Option<String>,
     /// Whether rules may make trials needless, and hopeless ones are stopped.
     pub prune: bool,
+    /// How many of the best trials that rules told run after all, at the end.
+    pub verify: usize,
     /// Whether results of earlier studies are used.
     pub memo: bool,
 }
@@ -163,7 +166,9 @@ pub fn search(request: &Request, progress: &mut dyn SearchProgress) -> Result<Se
         drive.kept = kept.entries;
     }
     drive.listen();
-    let ended = drive.run(request.budget, progress);
+    let ended = drive
+        .run(request.budget, progress)
+        .and_then(|ended| drive.verify(request.verify, progress).map(|()| ended));
     let notes = match &ended {
         Ok(_) => drive.measure_nearest_miss(progress),
         Err(_) => Vec::new(),

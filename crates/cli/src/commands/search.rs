@@ -58,6 +58,7 @@ fn request(arguments: StudyArguments) -> anyhow::Result<Request> {
         },
         ray: arguments.ray,
         prune: !arguments.no_prune,
+        verify: arguments.verify.into(),
         memo: !arguments.no_cache,
     })
 }

@@ -164,7 +164,8 @@ fn write_memory(paper: &mut Paper, report: &Report) {
     let outside =
         if charges.is_empty() { String::new() } else { format!("; outside of it {}", charges.join(", ")) };
     paper.fact("", &format!("peak allocated {allocated}, peak reserved {reserved}{outside}"));
-    if let Some(failure) = &report.verdict.out_of_memory {
+    if let Some(failure) = report.verdict.out_of_memory.as_ref().filter(|failure| failure.requested_bytes > 0)
+    {
         let (asked, free) = (bytes(failure.requested_bytes), bytes(failure.free_bytes));
         let step = failure.step.map_or(String::new(), |step| format!(" in step {step}"));
         let owner = failure.owner.as_ref().map_or(String::new(), |owner| format!(" for {owner}"));

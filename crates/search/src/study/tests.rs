@@ -3,7 +3,7 @@
 use trompe_results::study::Metrics;
 
 use super::*;
-use crate::space::MachineFacts;
+use crate::space::{MachineFacts, Objective};
 use crate::strategy::{self, Choice, Setting};
 
 const SPACE: &str = "command = 'x --tp {tp} --micro {micro}'\nconstraints = ['tp * pp <= gpus']\n[knobs]\n\
@@ -121,4 +121,52 @@ fn misuse_is_an_error() {
     let proposal = study.enqueue(Point(vec![0, 0, 0, 0, 0])).unwrap().unwrap();
     assert_eq!(proposal.job.command, ["x", "--tp", "1", "--micro", "1"]);
     assert!(matches!(study.ask().unwrap(), Asked::Wait), "the point from outside is under way");
+}
+
+#[test]
+fn the_best_of_what_rules_told_runs_after_all() {
+    // A distributed optimizer is a little faster than the rule of the space says.
+    let truth = |point: &Point| {
+        let mut outcome = job(&point.with(4, 1));
+        if let (Some(metrics), 1) = (&mut outcome.metrics, point.0[4]) {
+            metrics.step_seconds *= 0.99;
+        }
+        outcome
+    };
+    let mut study = study(&Choice::Grid, 0, 1);
+    while let Asked::Run(proposal) = study.ask().unwrap() {
+        study.tell(proposal.number, truth(&proposal.point), TrialOrigin::Executed).unwrap();
+    }
+    let step = |study: &Study| {
+        let best = &study.trials()[study.best().unwrap() as usize];
+        best.outcome.as_ref().unwrap().metrics.as_ref().unwrap().step_seconds
+    };
+    let exact = study.feasible().points.iter().map(|point| truth(point).logarithm(&[Objective::StepTime]));
+    let exact = exact.fold(f64::INFINITY, f64::min).exp();
+    assert!(step(&study) > exact * 1.005, "the rule's error shows");
+    let told = study.trials().iter().filter(|trial| trial.rule.is_some()).count();
+    let proposals = study.verify(4).unwrap();
+    let ran = proposals.len();
+    assert!((1..=4).contains(&ran), "{ran}");
+    for proposal in proposals {
+        study.tell(proposal.number, truth(&proposal.point), TrialOrigin::Executed).unwrap();
+    }
+    assert!((step(&study) / exact - 1.0).abs() < 1e-12);
+    assert_eq!(study.trials().iter().filter(|trial| trial.rule.is_some()).count(), told - ran);
+    let first = &study.verified()[0];
+    let error = first.error(&study.trials()[first.number as usize]).unwrap();
+    assert!((error + 0.01).abs() < 1e-12, "{error}");
+    let texts: Vec<String> =
+        crate::summary::report(&study, &Default::default()).notes.into_iter().map(|note| note.text).collect();
+    assert!(texts.iter().any(|text| text.contains("have the numbers of another one")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("is the best")), "{texts:?}");
+}
+
+#[test]
+fn nothing_is_verified_where_nothing_fits_or_nothing_was_told() {
+    let mut study = study(&Choice::Grid, 0, 1);
+    assert!(study.verify(4).unwrap().is_empty());
+    let Asked::Run(proposal) = study.ask().unwrap() else { panic!("a first trial") };
+    study.tell(proposal.number, job(&proposal.point), TrialOrigin::Executed).unwrap();
+    assert!(study.verify(4).unwrap().is_empty());
 }

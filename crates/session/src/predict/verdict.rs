@@ -17,8 +17,10 @@ pub(super) fn verdict(job: &JobTrace, run: &RunFacts, memory: &Memory, same_devi
     if let Some(signal) = run.interrupted_by {
         return interrupted(signal, memory);
     }
-    if ended_without_memory(job, run) {
-        return ran_out(job, memory, same_device);
+    match lack(job, run) {
+        Some(Lack::Allocator) => return ran_out(job, memory, same_device),
+        Some(Lack::Library) if same_device => return library_ran_out(job, memory),
+        Some(Lack::Library) | None => {}
     }
     if failed {
         return ended_badly(run, exception, job.facts.get("python.exception_message"));
@@ -34,23 +36,52 @@ pub(super) fn verdict(job: &JobTrace, run: &RunFacts, memory: &Memory, same_devi
     }
 }
 
-/// Whether the job ended because its own device had too little memory.
-fn ended_without_memory(job: &JobTrace, run: &RunFacts) -> bool {
+/// Who found too little memory on the job's own device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lack {
+    /// PyTorch's allocator, which has recorded what it asked for.
+    Allocator,
+    /// A GPU library, for buffers of its own. They lie outside the allocator, so a job whose allocator has taken
+    /// everything ends in its first collective over a group, or in its first matrix product on a stream.
+    Library,
+}
+
+/// Whether, and in whom, the job ended because its own device had too little memory.
+fn lack(job: &JobTrace, run: &RunFacts) -> Option<Lack> {
     let failed = run.exit_code != Some(0) && !run.command.is_empty();
-    let exception = job.facts.get("python.exception").map_or("", String::as_str);
-    failed
-        && run.interrupted_by.is_none()
-        && (exception.ends_with(OUT_OF_MEMORY) || exhausted(job, exception))
+    let fact = |name| job.facts.get(name).map_or("", String::as_str);
+    let exception = fact("python.exception");
+    if !failed || run.interrupted_by.is_some() {
+        return None;
+    }
+    if exception.ends_with(OUT_OF_MEMORY) || exhausted(job, exception) {
+        return Some(Lack::Allocator);
+    }
+    says_no_memory(fact("python.exception_message")).then_some(Lack::Library)
+}
+
+/// Whether a message of PyTorch or of a GPU library says that a device had too little memory.
+///
+/// cuBLAS, cuDNN, cuSOLVER, cuSPARSE and cuFFT have a status `…ALLOC_FAILED`, cuRAND one with `ALLOCATION_FAILED`. NCCL says
+/// `unhandled cuda error` and sometimes which one; where it does not, it is this one, as trompe gives it no other.
+pub(crate) fn says_no_memory(message: &str) -> bool {
+    let says = |words: &str| message.contains(words);
+    says("ALLOC_FAILED")
+        || says("ALLOCATION_FAILED")
+        || says("CUDA out of memory")
+        || says("CUDA error: out of memory")
+        || says("Cuda failure 'out of memory'")
+        || says("Cuda failure 2 'out of memory'")
+        || (says("unhandled cuda error") && !says("Cuda failure"))
 }
 
 /// Bytes that a job lacked at least which ended because its own device had too little memory (where that was recorded),
 /// and bytes of that device; `None` when it did not end so.
 pub(crate) fn lacked(job: &JobTrace) -> Option<(Option<u64>, u64)> {
-    if !ended_without_memory(job, &RunFacts::of(&job.facts)) {
-        return None;
-    }
+    let lack = lack(job, &RunFacts::of(&job.facts))?;
     let capacity = job.templates.iter().map(|template| template.memory.capacity.0).max().unwrap_or(0);
-    let last = job.templates.iter().find_map(|template| template.memory.out_of_memory.last());
+    let mut recorded = job.templates.iter().filter(|_| lack == Lack::Allocator);
+    let last = recorded.find_map(|template| template.memory.out_of_memory.last());
     let missing = last.map(|last| (last.requested.0 + last.used.0).saturating_sub(capacity));
     Some((missing.filter(|missing| *missing > 0), capacity))
 }
@@ -148,6 +179,24 @@ fn ran_out(job: &JobTrace, memory: &Memory, same_device: bool) -> Verdict {
     }
 }
 
+/// A GPU library asked for memory of its own when the allocator had taken everything.
+fn library_ran_out(job: &JobTrace, memory: &Memory) -> Verdict {
+    let emulated = job.ranks.iter().position(|rank| rank.emulated);
+    let message = job.facts.get("python.exception_message").and_then(|text| text.lines().next());
+    Verdict {
+        status: VerdictStatus::OutOfMemory,
+        text: format!(
+            "The job runs out of memory: a GPU library found none for its own buffers when {} were in use ({}).",
+            of_capacity(memory),
+            message.unwrap_or_default()
+        ),
+        hint: Some(format!(
+            "{SMALLER}; `torch.cuda.empty_cache()` before that call gives cached memory back"
+        )),
+        out_of_memory: Some(OutOfMemory { rank: emulated.unwrap_or(0) as u32, ..OutOfMemory::default() }),
+    }
+}
+
 const SMALLER: &str = "take a smaller micro-batch, activation checkpointing, sharded optimizer state, or a device with \
                        more memory";
 
@@ -212,6 +261,11 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn judge(exit: Option<i32>, exception: &str, total: u64, failed: bool, same_device: bool) -> Verdict {
+        let (job, run, memory) = ended(exit, exception, total, failed);
+        verdict(&job, &run, &memory, same_device)
+    }
+
+    fn ended(exit: Option<i32>, exception: &str, total: u64, failed: bool) -> (JobTrace, RunFacts, Memory) {
         let mut job = JobTrace::default();
         job.facts.insert("python.exception".into(), exception.into());
         let mut template = job::RankTemplate::default();
@@ -225,7 +279,7 @@ mod tests {
         job.ranks.push(job::RankInstance { template: 0, communicators: vec![], emulated: true });
         let run = RunFacts { command: vec!["python".into()], exit_code: exit, ..RunFacts::default() };
         let memory = Memory { total_bytes: total, capacity_bytes: 80 * GIB, ..Memory::default() };
-        verdict(&job, &run, &memory, same_device)
+        (job, run, memory)
     }
 
     #[track_caller]
@@ -252,6 +306,25 @@ mod tests {
         check(&verdict, VerdictStatus::OutOfMemory, "asked for 4.00 GiB when 1.00 GiB of 80.00 GiB");
         let elsewhere = judge(Some(1), "torch.OutOfMemoryError", 79 * GIB, true, false);
         check(&elsewhere, VerdictStatus::Failed, "not known");
+    }
+
+    #[test]
+    fn a_library_that_finds_no_memory_is_out_of_memory_too() {
+        let check_message = |message: &str, expect: bool| {
+            let (mut job, run, memory) = ended(Some(1), "builtins.RuntimeError", 79 * GIB, true);
+            job.facts.insert("python.exception_message".into(), message.into());
+            let verdict = verdict(&job, &run, &memory, true);
+            assert_eq!(verdict.status == VerdictStatus::OutOfMemory, expect, "{message}: {}", verdict.text);
+        };
+        check_message("NCCL AllReduce failed: unhandled cuda error", true);
+        check_message("NCCL error in: x.cpp\nLast error:\nCuda failure 'out of memory'", true);
+        check_message(
+            "unhandled cuda error\nLast error:\nCuda failure 700 'an illegal memory access'",
+            false,
+        );
+        check_message("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", true);
+        check_message("cuDNN error: CUDNN_STATUS_ALLOC_FAILED", true);
+        check_message("CUDA error: device-side assert triggered", false);
     }
 
     #[test]

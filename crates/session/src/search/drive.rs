@@ -85,9 +85,37 @@ impl Drive<'_> {
         budget: Budget,
         progress: &mut dyn SearchProgress,
     ) -> Result<&'static str, SessionError> {
+        self.rounds(budget, true, progress)
+    }
+
+    /// Runs at most `most` of the best trials that rules told, which may change which one is the best.
+    pub(super) fn verify(
+        &mut self,
+        most: usize,
+        progress: &mut dyn SearchProgress,
+    ) -> Result<(), SessionError> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let proposals = self.study.verify(most).map_err(SearchError::from)?;
+        if proposals.is_empty() {
+            return Ok(());
+        }
+        progress
+            .note(&format!("running {} of the best trials that rules had made needless", proposals.len()));
+        proposals.iter().try_for_each(|proposal| self.begin(proposal))?;
+        self.rounds(Budget::default(), false, progress).map(drop)
+    }
+
+    /// Has trials run until none is under way and, when `asking`, the budget is spent or nothing is left.
+    fn rounds(
+        &mut self,
+        budget: Budget,
+        mut asking: bool,
+        progress: &mut dyn SearchProgress,
+    ) -> Result<&'static str, SessionError> {
         const GLANCE: Duration = Duration::from_millis(200);
         let mut ended = "every point of the space is known";
-        let mut asking = true;
         loop {
             while asking && self.under_way + self.ready.len() < self.lag {
                 if let Some(reason) = self.spent(budget) {

@@ -23,7 +23,7 @@ use trompe_search::space::FILE_PREFIX;
 
 use super::files::StudyFiles;
 use super::order::{Order, Reply};
-use super::{Plan, Pool, SearchError, trial};
+use super::{Plan, Pool, SearchError, log};
 use crate::clock::Stopwatch;
 
 /// The pool.
@@ -257,7 +257,7 @@ impl Thread {
     }
 
     fn lines(&self, last: String) -> Vec<String> {
-        let mut lines = trial::last_lines(&self.start.folder.join("log"));
+        let mut lines = log::last_lines(&self.start.folder.join("log"));
         lines.push(last);
         lines
     }

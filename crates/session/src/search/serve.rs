@@ -6,9 +6,12 @@
 //! | `{"tell": {"number": n, "outcome": {...}}}` | `{"told": n}` |
 //! | `{"run": {"number": n}}` | the trial, run here, and told |
 //! | `{"evaluate": {"tp": 4, ...}}` | the trial of these knob values, run or known, and told |
+//! | `{"verify": null}` | a list of such points: near the best, told by a rule, to be run or told after all |
 //! | `{"best": null}` | the best trial so far, or `null` |
 //! | `{"study": null}` | everything, as in `study.json` |
 //!
+//! The first line says that it is ready: `{"ready": points, "knobs": [[name, [values]], ...]}`. A trial is that of
+//! `study.json` with its `loss`, which is smaller for better trials and `null` without a result.
 //! An answer to something that makes no sense is `{"error": "..."}`; the study goes on.
 
 use std::collections::BTreeMap;
@@ -20,6 +23,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use trompe_results::study::TrialOrigin;
 use trompe_search::memo::Memo;
+use trompe_search::space;
 use trompe_search::study::{Asked, Proposal, StudyError};
 use trompe_search::summary::{self, Circumstances};
 use trompe_search::{Outcome, Point, Study, Value};
@@ -37,6 +41,7 @@ enum Question {
     Tell { number: u32, outcome: Box<Outcome> },
     Run { number: u32 },
     Evaluate(BTreeMap<String, Value>),
+    Verify(()),
     Best(()),
     Study(()),
 }
@@ -75,7 +80,9 @@ pub fn serve(
     let watch = Stopwatch::start();
     let mut server = Server { plan: &plan, study, pool, memo, proposals: BTreeMap::new(), request, watch };
     let gone = |error: std::io::Error| SessionError::from(SearchError::Pool(error.to_string()));
-    let ready = json!({ "ready": plan.feasible.points.len() });
+    let knobs: Vec<(&String, &Vec<Value>)> =
+        plan.space.knobs.iter().map(|knob| (&knob.name, &knob.values)).collect();
+    let ready = json!({ "ready": plan.feasible.points.len(), "knobs": knobs });
     writeln!(answers, "{ready}").and_then(|()| answers.flush()).map_err(gone)?;
     for line in questions.lines() {
         let line = line.map_err(gone)?;
@@ -129,6 +136,12 @@ impl Server<'_> {
                     None => Ok(self.trial(self.study.trials().len() as u32 - 1)),
                 }
             }
+            Question::Verify(_) => {
+                let proposals = self.study.verify(self.request.verify).map_err(SearchError::from)?;
+                let answers: Vec<Json> = proposals.iter().map(|proposal| self.asked(proposal)).collect();
+                self.proposals.extend(proposals.into_iter().map(|proposal| (proposal.number, proposal)));
+                Ok(json!(answers))
+            }
             Question::Best(_) => Ok(self.study.best().map_or(Json::Null, |number| self.trial(number))),
             Question::Study(_) => Ok(json!(self.report())),
         }
@@ -137,13 +150,7 @@ impl Server<'_> {
     fn ask(&mut self) -> Result<Json, SessionError> {
         match self.study.ask().map_err(SearchError::from)? {
             Asked::Run(proposal) => {
-                let knobs =
-                    self.plan.space.knobs.iter().filter_map(|knob| {
-                        Some((knob.name.clone(), proposal.values.get(&knob.name)?.clone()))
-                    });
-                let knobs: BTreeMap<String, Value> = knobs.collect();
-                let answer =
-                    json!({ "number": proposal.number, "values": knobs, "command": proposal.job.command });
+                let answer = self.asked(&proposal);
                 self.proposals.insert(proposal.number, *proposal);
                 Ok(answer)
             }
@@ -153,6 +160,14 @@ impl Server<'_> {
             .into()),
             Asked::Done => Ok(json!({ "done": true })),
         }
+    }
+
+    fn asked(&self, proposal: &Proposal) -> Json {
+        let knobs = self.plan.space.knobs.iter();
+        let knobs =
+            knobs.filter_map(|knob| Some((knob.name.clone(), proposal.values.get(&knob.name)?.clone())));
+        let knobs: BTreeMap<String, Value> = knobs.collect();
+        json!({ "number": proposal.number, "values": knobs, "command": proposal.job.command })
     }
 
     fn tell(&mut self, number: u32, outcome: Outcome, origin: TrialOrigin) -> Result<(), SessionError> {
@@ -202,7 +217,11 @@ impl Server<'_> {
     }
 
     fn report(&self) -> trompe_results::study::Study {
-        let circumstances = Circumstances {
+        summary::report(&self.study, &self.circumstances())
+    }
+
+    fn circumstances(&self) -> Circumstances {
+        Circumstances {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             space: self.request.space.display().to_string(),
             cluster: self.request.cluster.clone().unwrap_or_default(),
@@ -212,12 +231,18 @@ impl Server<'_> {
             seconds: self.watch.elapsed().as_secs_f64(),
             ended: "its driver ended it".to_owned(),
             ..Circumstances::default()
-        };
-        summary::report(&self.study, &circumstances)
+        }
     }
 
     fn trial(&self, number: u32) -> Json {
-        let report = self.report();
-        report.trials.iter().find(|trial| trial.number == number).map_or(Json::Null, |trial| json!(trial))
+        let circumstances = self.circumstances();
+        let mut trial = json!(summary::trial(&self.study, number, &circumstances));
+        let known = self.study.trials().get(number as usize).and_then(|trial| trial.outcome.as_ref());
+        let metrics = known.filter(|outcome| outcome.is_fit()).and_then(|outcome| outcome.metrics.as_ref());
+        let loss = metrics.and_then(|metrics| space::loss(&self.plan.space.objectives, metrics));
+        if let Some(fields) = trial.as_object_mut() {
+            fields.insert("loss".to_owned(), json!(loss));
+        }
+        trial
     }
 }

@@ -1,8 +1,7 @@
 //! One trial: run the job (or take a trace that is there), simulate it, say how it ended.
 
 use std::fs;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::replicas::with_replicas;
 use serde::{Deserialize, Serialize};
@@ -13,8 +12,8 @@ use trompe_search::Outcome;
 use trompe_search::space::ResolvedJob;
 use trompe_trace::job::JobTrace;
 
-use super::measure;
 use super::order::{Order, Reply, Runs};
+use super::{log, measure};
 use crate::clock::Stopwatch;
 use crate::estimators::{EstimatorChoice, Pricer};
 use crate::output::Existing;
@@ -44,10 +43,6 @@ struct Exhausted {
     capacity: u64,
 }
 
-/// Lines of a failed job that are kept.
-const LAST_LINES: usize = 12;
-/// Bytes of the end of a log that are looked at.
-const LAST_BYTES: u64 = 16 << 10;
 /// Memory of a device without end.
 const WITHOUT_END: Bytes = Bytes(1 << 44);
 
@@ -99,7 +94,7 @@ impl Bench {
     fn explained(&self, order: &Order, error: &SessionError) -> Outcome {
         let mut lines = self.last_lines();
         if matches!(error, SessionError::FailedEarly { .. })
-            && let Some((missing, capacity)) = exhausted(&lines)
+            && let Some((missing, capacity)) = exhausted(&log::tail(&self.log))
         {
             self.keep_exhausted(order, &Exhausted { missing, capacity });
             return on_cluster(order, missing, capacity);
@@ -230,7 +225,7 @@ impl Bench {
 
     /// The end of what the job has written.
     fn last_lines(&self) -> Vec<String> {
-        last_lines(&self.log)
+        log::last_lines(&self.log)
     }
 }
 
@@ -270,10 +265,8 @@ fn without_end(cluster: &str) -> Result<ClusterSheet, SessionError> {
 /// What PyTorch says when memory is not enough: bytes that are missing, and bytes of the device. A job that asks for too
 /// much before it has done any work on a device says it nowhere else.
 fn exhausted(lines: &[String]) -> Option<(Option<u64>, u64)> {
-    let line = lines
-        .iter()
-        .rev()
-        .find(|line| line.contains("OutOfMemoryError") || line.contains("out of memory"))?;
+    let line =
+        lines.iter().rev().find(|line| line.contains("OutOfMemoryError") || predict::says_no_memory(line))?;
     let after = |words: &str| {
         let mut rest = line.split(words).nth(1)?.split_whitespace();
         let number: f64 = rest.next()?.parse().ok()?;
@@ -290,23 +283,6 @@ fn exhausted(lines: &[String]) -> Option<(Option<u64>, u64)> {
     let missing =
         after("Tried to allocate").zip(after("of which")).map(|(asked, free)| asked.saturating_sub(free));
     Some((missing.filter(|missing| *missing > 0), after("total capacity of").unwrap_or(0)))
-}
-
-/// The end of a text file, without control characters.
-pub(super) fn last_lines(path: &Path) -> Vec<String> {
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = fs::File::open(path)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES)))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let text = read().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let clean = |line: &str| -> String { line.chars().filter(|letter| !letter.is_control()).collect() };
-    let lines: Vec<String> =
-        text.lines().map(|line| clean(line.trim_end())).filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
 }
 
 #[cfg(test)]
@@ -370,15 +346,5 @@ mod tests {
         assert_eq!(on_cluster(&order(None), Some(5), small), Outcome::out_of_memory(Some(5), small));
         let expect = Outcome::out_of_memory(Some(5 + large - small), small);
         assert_eq!(on_cluster(&order(Some("a100-80")), Some(5), large), expect);
-    }
-
-    #[test]
-    fn the_end_of_a_log_is_clean() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("log");
-        assert!(last_lines(&path).is_empty());
-        fs::write(&path, format!("{}\n\x1b[31mred\n\n", "line\n".repeat(9000))).unwrap();
-        let lines = last_lines(&path);
-        assert_eq!((lines.len(), lines.last().map(String::as_str)), (LAST_LINES, Some("[31mred")));
     }
 }

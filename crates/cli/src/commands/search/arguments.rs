@@ -82,6 +82,10 @@ pub(super) struct StudyArguments {
     /// Run every point that is chosen: no pruning rules, no early stops.
     #[arg(long)]
     pub(super) no_prune: bool,
+    /// At the end, run so many of the trials near the best that pruning rules had made needless: rules are nearly true,
+    /// and among the best that may decide.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(super) verify: u16,
     /// Neither use results of earlier studies nor keep these.
     #[arg(long)]
     pub(super) no_cache: bool,
