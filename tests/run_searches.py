@@ -201,7 +201,7 @@ if = "batch == 4096"
     for others, ran, told in (("later", "256", "1024"), ("earlier", "1024", "256")):
         space.write_text(source + rule.format(others=others))
         out = folder / others
-        searches.run(space, "--strategy", "grid", "--out", out)
+        searches.run(space, "--strategy", "grid", "--out", out, "--verify", 0)
         trials = searches.study(out)["trials"]
         assert len(trials) == 4
         pruned = [trial for trial in trials if trial["origin"] == "pruned"]
@@ -209,6 +209,13 @@ if = "batch == 4096"
         assert [knobs(trial) for trial in pruned] == [expect], trials
         assert pruned[0]["rule"] == "wider is slower" and pruned[0]["status"] == "no_better", pruned
         assert knobs(trials[pruned[0]["because_of"]])["width"] == ran, pruned
+    # A rule that is not true: what it told runs after all, and turns out to be the best.
+    space.write_text(space.read_text().replace("batch = { values = [512, 4096]", "batch = { values = [4096]"))
+    out = folder / "verified"
+    text = searches.run(space, "--strategy", "grid", "--out", out)
+    [verified] = [trial for trial in searches.study(out)["trials"] if knobs(trial) == expect]
+    assert verified["status"] == "fits" and verified["rule"] is None, verified
+    assert "rules had made needless ran after all" in " ".join(text.split()), text
 
 
 def check_estimators(searches):
@@ -292,7 +299,8 @@ def check_python(searches):
     space = folder / "space.toml"
     space.write_text('constraints = ["width != 256 or batch != 512"]\n' + space.read_text())
     script = f"""
-from trompe.search import SearchError, Study
+import pickle
+from trompe.search import Objective, SearchError, Study
 options = dict(cluster="h100-sxm", out=r"{folder}/out", program=r"{searches.trompe}")
 with Study(r"{folder}/space.toml", **options) as study:
     assert study.points == 10 and study.knobs["width"] == [256, 512, 4096]
@@ -310,6 +318,11 @@ with Study(r"{folder}/space.toml", **options) as study:
     point = study.ask()
     study.tell(point["number"], 1e-9, memory_bytes=1)
     assert study.best["number"] == point["number"] and len(study.report["trials"]) >= 3
+    assert study.verify() == []
+options.pop("out")
+objective = pickle.loads(pickle.dumps(Objective(r"{folder}/space.toml", **options)))
+assert objective.knobs["reserve"] == [0, 200]
+assert objective({{"width": 256, "batch": 4096, "reserve": 0}}) == trial.loss
 """
     environment = {**searches.environment, "PYTHONPATH": str(HERE.parent / "python")}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=300)
