@@ -17,7 +17,7 @@ use trompe_trace::descriptor::Descriptor;
 use trompe_trace::values::{Tensor, Value};
 
 use crate::classify::{self, Allocations, Kernel};
-use crate::kernel::{Name, Parameters, short};
+use crate::kernel::{Name, Parameters, short, types};
 use crate::operator::{Call, Context};
 
 pub use library::{Part, family, gradient_of, part};
@@ -170,23 +170,7 @@ fn dense(sizes: &[u64]) -> Vec<i64> {
     strides
 }
 
-/// The element type that a profiler names (`float`, `c10::BFloat16`, `long int`).
+/// The element type that a profiler names: as in C++, or as compilers spell it out (`long int`).
 fn dtype(name: &str) -> Option<DType> {
-    Some(match name {
-        "float" => DType::F32,
-        "double" => DType::F64,
-        "c10::Half" => DType::F16,
-        "c10::BFloat16" => DType::Bf16,
-        "c10::Float8_e4m3fn" => DType::F8E4M3,
-        "c10::Float8_e5m2" => DType::F8E5M2,
-        "long" | "long int" => DType::I64,
-        "int" => DType::I32,
-        "short" | "short int" => DType::I16,
-        "signed char" => DType::I8,
-        "unsigned char" => DType::U8,
-        "bool" => DType::Bool,
-        "c10::complex<float>" => DType::C64,
-        "c10::complex<double>" => DType::C128,
-        _ => return None,
-    })
+    types::exact(name).or_else(|| types::exact(name.strip_suffix(" int")?))
 }

@@ -55,13 +55,18 @@ fn sample(
     let (Some(step), Some(cluster)) = (&prediction.report.step_time, cluster(&finished.layout)) else {
         return Ok(None);
     };
-    let job = crate::traces::open_job(&finished.layout.job_trace)?;
-    let choices = Choices { host: HostChoice::Off, explain: false, ..request.choices.clone() };
-    let without = estimators::predict(&job, &cluster, &choices, &request.estimators)?;
+    let seconds_without_host = if request.choices.host == HostChoice::Off {
+        step.seconds
+    } else {
+        let job = crate::traces::open_job(&finished.layout.job_trace)?;
+        let choices = Choices { host: HostChoice::Off, explain: false, ..request.choices.clone() };
+        let without = estimators::predict(&job, &cluster, &choices, &request.estimators)?;
+        without.report.step_time.map_or(0.0, |step| step.seconds)
+    };
     Ok(Some(Sample {
         routing: routing.to_string(),
         seconds: step.seconds,
-        seconds_without_host: without.report.step_time.map_or(0.0, |step| step.seconds),
+        seconds_without_host,
         peak_allocated_bytes: prediction.report.memory.peak_allocated_bytes,
         report,
     }))

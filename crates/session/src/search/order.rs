@@ -30,7 +30,7 @@ pub struct Order {
     pub emulated_on: Option<String>,
     /// That the job runs with fewer replicas than are simulated.
     #[serde(default)]
-    pub replicas: Option<MoreReplicas>,
+    pub replicas: Option<Replicas>,
     /// As `--host`.
     pub host: String,
     /// What prices kernels; its paths are absolute.
@@ -49,23 +49,6 @@ pub struct Order {
     /// Devices have memory without end, to see how much is needed.
     #[serde(default)]
     pub unlimited: bool,
-}
-
-/// How many replicas run and how many are simulated; see [`Replicas`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MoreReplicas {
-    /// Ranks from one replica to the next.
-    pub apart: u32,
-    /// Those that run.
-    pub run: u32,
-    /// Those that are simulated.
-    pub simulated: u32,
-}
-
-impl From<MoreReplicas> for Replicas {
-    fn from(more: MoreReplicas) -> Self {
-        Self { stride: more.apart, recorded: more.run, wanted: more.simulated }
-    }
 }
 
 /// The runs of a trial.

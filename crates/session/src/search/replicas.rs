@@ -10,20 +10,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use trompe_base::Rank;
 
 use trompe_trace::job::{Action, Communicator, JobTrace, RankInstance};
 use trompe_trace::record::CollectiveKind;
 
 /// Where the replicas are among the ranks: rank = inner + stride × (replica + degree × outer), with inner < stride.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Replicas {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replicas {
     /// Ranks from one replica to the next.
-    pub(super) stride: u32,
+    pub stride: u32,
     /// Replicas of the recorded job; at least two, as a group of one is not seen to be a group.
-    pub(super) recorded: u32,
+    pub recorded: u32,
     /// Replicas that are wanted.
-    pub(super) wanted: u32,
+    pub wanted: u32,
 }
 
 /// Why a trace does not say what the job with more replicas does.

@@ -8,7 +8,7 @@ use trompe_search::space::{GLOBAL_BATCH, MachineFacts};
 use trompe_search::study::Proposal;
 use trompe_search::{Point, Value, Values};
 
-use super::order::MoreReplicas;
+use super::replicas::Replicas;
 use super::{Plan, SearchError};
 use crate::SessionError;
 
@@ -19,7 +19,7 @@ pub(super) struct RunsOn {
     /// The cluster, where traces are shared.
     pub(super) cluster: Option<String>,
     /// That it runs with fewer replicas than are simulated.
-    pub(super) replicas: Option<MoreReplicas>,
+    pub(super) replicas: Option<Replicas>,
 }
 
 /// Fewer replicas than this show no groups of replicas.
@@ -64,11 +64,8 @@ pub(super) fn smaller(plan: &Plan, proposal: &Proposal) -> Result<RunsOn, Sessio
         let global = global / degree as i64 * run as i64;
         runs_on.values.insert(GLOBAL_BATCH.to_owned(), Value::Integer(global));
     }
-    if plan.space.nodes_knob().is_some() {
-        runs_on.values.insert("nodes".to_owned(), Value::Integer(facts.nodes.into()));
-    }
     runs_on.cluster = Some(facts.cluster.clone());
-    runs_on.replicas = Some(MoreReplicas { apart: apart as u32, run: run as u32, simulated: degree as u32 });
+    runs_on.replicas = Some(Replicas { stride: apart as u32, recorded: run as u32, wanted: degree as u32 });
     Ok(runs_on)
 }
 

@@ -232,7 +232,7 @@ impl Bench {
 /// The trace with as many replicas as the order simulates.
 fn widened(order: &Order, trace: JobTrace) -> Result<JobTrace, SessionError> {
     let Some(more) = order.replicas else { return Ok(trace) };
-    with_replicas(trace, more.into()).map_err(|error| SessionError::Simulation {
+    with_replicas(trace, more).map_err(|error| SessionError::Simulation {
         reason: format!(
             "a trace with fewer replicas does not serve: {error}; take `replicas` out of [hardware]"
         ),
