@@ -256,6 +256,30 @@ def check_nothing_fits(searches):
     assert 10 < needs < 13, f"90 GiB and a little more on 79.6 GiB: {needs}"
 
 
+def check_full_disk(searches):
+    """A disk that is full ends the study and says nothing about its trials; with space it goes on."""
+    folder = searches.job()
+    mount = folder / "small"
+    mount.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(mount)], check=False, capture_output=True
+    )
+    if mounted.returncode != 0:
+        return  # needs root; covered where continuous integration runs as root
+    options = ["--strategy", "grid", "--no-cache", "--jobs", 1, "--budget", 1, "--out", mount / "out"]
+    try:
+        text = searches.run(folder / "space.toml", *options, expect=2)
+        assert "No space left" in text and "--resume" in text, text
+        journal = (mount / "out" / "study.journal").read_text().splitlines()
+        assert len(journal) == 1, journal
+        subprocess.run(["mount", "-o", "remount,size=64m", str(mount)], check=True)
+        searches.run(folder / "space.toml", *options, "--resume")
+        assert searches.study(mount / "out")["counts"]["fits"] == 1
+    finally:
+        # Processes of the last trial may still be ending there.
+        subprocess.run(["umount", "--lazy", str(mount)], check=True)
+
+
 def check_bad_spaces(searches):
     """What is wrong with a space is said before anything runs."""
     folder = searches.job()
@@ -336,6 +360,7 @@ CHECKS = [
     check_pruning_rules_of_the_file,
     check_estimators,
     check_nothing_fits,
+    check_full_disk,
     check_python,
 ]
 

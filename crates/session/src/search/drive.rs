@@ -145,7 +145,7 @@ impl Drive<'_> {
             }
             if let Some(reply) = self.pool.next(GLANCE)? {
                 self.under_way -= 1;
-                self.finish(reply)?;
+                self.finish(reply.usable()?)?;
             }
         }
     }

@@ -70,6 +70,9 @@ pub enum SearchError {
     /// The processes that run trials.
     #[error("trials cannot run: {0}")]
     Pool(String),
+    /// A trial found no space for its files.
+    #[error("a trial could not run: {0}")]
+    DiskFull(String),
     /// A Python program that helps.
     #[error("{program} does not work: {reason}")]
     Helper {
@@ -93,6 +96,9 @@ pub enum SearchError {
     #[error("{0}")]
     Question(String),
 }
+
+const RESUME_AFTER_SPACE: &str =
+    "free some space and go on with `--resume`: every trial that finished before is kept";
 
 impl SearchError {
     /// What to do about it.
@@ -118,8 +124,9 @@ impl SearchError {
             Self::Journal(JournalError::File { source, .. })
                 if source.kind() == std::io::ErrorKind::StorageFull =>
             {
-                "free some space and go on with `--resume`: every trial that finished before is kept".to_owned()
+                RESUME_AFTER_SPACE.to_owned()
             }
+            Self::DiskFull(_) => RESUME_AFTER_SPACE.to_owned(),
             Self::Journal(JournalError::Damaged { .. }) => "begin anew with `--restart`".to_owned(),
             Self::Helper { program: "nevergrad", .. } => {
                 "install it for the job's Python (`python -m pip install nevergrad`), or choose a strategy that \

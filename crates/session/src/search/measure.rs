@@ -95,6 +95,43 @@ pub(super) fn extended(first: &Metrics, second: &Metrics, counts: [u64; 3]) -> M
     }
 }
 
+/// A step with host time, from the same step without and from two runs with few micro-batches.
+///
+/// Without host time the law is exact. Host time is measured, and differs from run to run by more than a micro-batch takes
+/// where the machine is busy, so a line through two of them may lead anywhere. What the host adds to each micro-batch
+/// past the longer run is the difference of the two runs, but no less than nothing and no more than the longer
+/// run's average.
+pub(super) fn with_host(device: &Metrics, runs: [Sampled<'_>; 2], count: u64) -> Metrics {
+    let [first, second] = runs;
+    let added = |run: &Sampled<'_>| (run.measured.step_seconds - run.device.step_seconds).max(0.0);
+    let (shorter, longer) = (added(&first), added(&second));
+    let slope = (longer - shorter) / (second.count - first.count) as f64;
+    let each = slope.clamp(0.0, longer / second.count as f64);
+    let host = longer + each * (count - second.count) as f64;
+    let step = device.step_seconds + host;
+    let share = |end: fn(&Metrics) -> f64| end(second.measured) / second.measured.step_seconds;
+    Metrics {
+        step_seconds: step,
+        step_seconds_low: step * share(|metrics| metrics.step_seconds_low),
+        step_seconds_high: step * share(|metrics| metrics.step_seconds_high),
+        memory_bytes: device.memory_bytes.max(first.measured.memory_bytes).max(second.measured.memory_bytes),
+        mfu: device.mfu.map(|mfu| mfu * device.step_seconds / step),
+        parts: Parts { host: device.parts.host + host, ..device.parts },
+        ..device.clone()
+    }
+}
+
+/// A run with few micro-batches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sampled<'a> {
+    /// How many.
+    pub(super) count: u64,
+    /// With the host's time.
+    pub(super) measured: &'a Metrics,
+    /// The time of the devices alone.
+    pub(super) device: &'a Metrics,
+}
+
 /// The outcome with what only the space knows: rates of samples and tokens, and money.
 pub(crate) fn completed(
     mut outcome: Outcome,
@@ -153,6 +190,34 @@ pub(super) fn check(space: &Space, machines: &Machines) -> Result<(), SearchErro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_noisy_host_does_not_lead_the_line_astray() {
+        let run = |step: f64| Metrics {
+            step_seconds: step,
+            step_seconds_low: 0.5 * step,
+            step_seconds_high: 2.0 * step,
+            ..Metrics::default()
+        };
+        let whole = Metrics { parts: Parts { compute: 6.4, ..Parts::default() }, ..run(6.4) };
+        let check = |first: f64, second: f64, expect: f64| {
+            let (device, measured) = ([run(0.8), run(1.2)], [run(first), run(second)]);
+            let of = |at: usize, count| Sampled { count, measured: &measured[at], device: &device[at] };
+            let found = with_host(&whole, [of(0, 8), of(1, 12)], 64);
+            assert!((found.step_seconds - expect).abs() < 1e-12, "{first} {second}: {found:?}");
+            let parts: f64 = found.parts.named().iter().map(|(_, seconds)| seconds).sum();
+            assert!((parts - found.step_seconds).abs() < 1e-12);
+            assert!(found.step_seconds_low > 0.0 && found.step_seconds_low < found.step_seconds_high);
+        };
+        // Hidden behind the devices.
+        check(0.8, 1.2, 6.4);
+        // 10 ms for each micro-batch.
+        check(0.88, 1.32, 6.4 + 0.64);
+        // The first run was disturbed: the line would lead below nothing.
+        check(9.0, 1.32, 6.4 + 0.12);
+        // The second was: no more than its average.
+        check(0.8, 2.4, 6.4 + 1.2 / 12.0 * 64.0);
+    }
 
     #[test]
     fn a_step_is_extended_along_a_line() {

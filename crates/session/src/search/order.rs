@@ -58,18 +58,22 @@ pub enum Runs {
     /// The job as it is.
     Whole(ResolvedJob),
     /// The job with few micro-batches, twice.
-    Sampled {
-        /// With fewer.
-        first: ResolvedJob,
-        /// How many.
-        first_count: u64,
-        /// With more.
-        second: ResolvedJob,
-        /// How many.
-        second_count: u64,
-        /// How many a whole step has.
-        count: u64,
-    },
+    Sampled(Samples),
+}
+
+/// A job with few micro-batches, twice.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Samples {
+    /// With fewer.
+    pub first: ResolvedJob,
+    /// How many.
+    pub first_count: u64,
+    /// With more.
+    pub second: ResolvedJob,
+    /// How many.
+    pub second_count: u64,
+    /// How many a whole step has.
+    pub count: u64,
 }
 
 impl Default for Runs {
@@ -84,7 +88,7 @@ impl Runs {
     pub fn jobs(&self) -> Vec<&ResolvedJob> {
         match self {
             Self::Whole(job) => vec![job],
-            Self::Sampled { first, second, .. } => vec![first, second],
+            Self::Sampled(samples) => vec![&samples.first, &samples.second],
         }
     }
 }
@@ -101,9 +105,23 @@ pub struct Reply {
     /// Whether it would end otherwise another time (a time limit, a machine that failed).
     #[serde(default)]
     pub accident: bool,
+    /// That there was no space left on the disk it ran on, in words. It says nothing about the trial.
+    #[serde(default)]
+    pub disk_full: Option<String>,
 }
 
 impl Reply {
+    /// The reply, when it is one about the trial.
+    ///
+    /// # Errors
+    /// That the disk was full.
+    pub(super) fn usable(self) -> Result<Self, SearchError> {
+        match self.disk_full {
+            Some(reason) => Err(SearchError::DiskFull(reason)),
+            None => Ok(self),
+        }
+    }
+
     /// Whether the outcome is one to keep for other studies: not when it was stopped for the sake of this one.
     #[must_use]
     pub fn is_lasting(&self) -> bool {
@@ -177,13 +195,13 @@ fn runs(plan: &Plan, values: &Values, job: ResolvedJob) -> Result<Runs, SessionE
         values.insert(GLOBAL_BATCH.to_owned(), Value::Integer((global / count * part) as i64));
         plan.space.job.resolve(&values).map_err(wrong)
     };
-    Ok(Runs::Sampled {
+    Ok(Runs::Sampled(Samples {
         first: sample(first)?,
         first_count: first,
         second: sample(second)?,
         second_count: second,
         count,
-    })
+    }))
 }
 
 fn text(values: &Values) -> String {

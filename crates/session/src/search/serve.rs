@@ -188,7 +188,7 @@ impl Server<'_> {
         self.pool.submit(order)?;
         let reply = loop {
             if let Some(reply) = self.pool.next(Duration::from_millis(500))? {
-                break reply;
+                break reply.usable()?;
             }
         };
         if let Some(memo) = self.memo.as_ref().filter(|_| reply.is_lasting()) {

@@ -12,7 +12,7 @@ use trompe_search::Outcome;
 use trompe_search::space::ResolvedJob;
 use trompe_trace::job::JobTrace;
 
-use super::order::{Order, Reply, Runs};
+use super::order::{Order, Reply, Runs, Samples};
 use super::{log, measure};
 use crate::clock::Stopwatch;
 use crate::estimators::{EstimatorChoice, Pricer};
@@ -52,6 +52,9 @@ impl Bench {
         let watch = Stopwatch::start();
         let mut reply = match self.outcome(order) {
             Ok((outcome, origin)) => Reply { outcome, origin, ..Reply::default() },
+            Err(error @ SessionError::DiskFull { .. }) => {
+                Reply { disk_full: Some(error.to_string()), accident: true, ..Reply::default() }
+            }
             Err(error) => Reply { outcome: self.explained(order, &error), ..Reply::default() },
         };
         reply.number = order.number;
@@ -69,25 +72,44 @@ impl Bench {
                 let trace = widened(order, trace)?;
                 Ok((self.simulated(order, &trace, order.best_seconds)?, origin))
             }
-            Runs::Sampled { first, first_count, second, second_count, count } => {
-                let (trace, _) = self.trace(order, first, "first")?;
-                let trace = widened(order, trace)?;
-                // Matrix products and attention happen in every micro-batch alike, so they bound the whole step.
-                let scale = *count as f64 / *first_count as f64;
-                let begun = self.simulated(order, &trace, order.best_seconds.map(|best| best / scale))?;
-                let Some(short) = begun.metrics.clone().filter(|_| begun.is_fit()) else {
-                    return Ok((scaled_bound(begun, scale), TrialOrigin::Executed));
-                };
-                let (trace, origin) = self.trace(order, second, "second")?;
-                let trace = widened(order, trace)?;
-                let mut outcome = self.simulated(order, &trace, None)?;
-                if let Some(long) = outcome.metrics.take().filter(|_| outcome.is_fit()) {
-                    let counts = [*first_count, *second_count, *count];
-                    outcome.metrics = Some(measure::extended(&short, &long, counts));
-                }
-                Ok((outcome, origin))
-            }
+            Runs::Sampled(samples) => self.sampled(order, samples),
         }
+    }
+
+    /// Two runs with few micro-batches, and the whole step that follows from them.
+    fn sampled(&mut self, order: &Order, samples: &Samples) -> Result<(Outcome, TrialOrigin), SessionError> {
+        let Samples { first, first_count, second, second_count, count } = samples;
+        // Host time is no part of what follows a line.
+        let device = Order { host: "off".to_owned(), ..order.clone() };
+        let measures = order.host != device.host;
+        let (trace, _) = self.trace(order, first, "first")?;
+        let trace = widened(order, trace)?;
+        // Matrix products and attention happen in every micro-batch alike, so they bound the whole step.
+        let scale = *count as f64 / *first_count as f64;
+        let begun = self.simulated(&device, &trace, order.best_seconds.map(|best| best / scale))?;
+        let Some(short) = begun.metrics.clone().filter(|_| begun.is_fit()) else {
+            return Ok((scaled_bound(begun, scale), TrialOrigin::Executed));
+        };
+        let short_host = measures.then(|| self.simulated(order, &trace, None)).transpose()?;
+        let (trace, origin) = self.trace(order, second, "second")?;
+        let trace = widened(order, trace)?;
+        let mut outcome = self.simulated(&device, &trace, None)?;
+        let Some(long) = outcome.metrics.take().filter(|_| outcome.is_fit()) else {
+            return Ok((outcome, origin));
+        };
+        let extended = measure::extended(&short, &long, [*first_count, *second_count, *count]);
+        let long_host = measures.then(|| self.simulated(order, &trace, None)).transpose()?;
+        let hosts =
+            short_host.and_then(|outcome| outcome.metrics).zip(long_host.and_then(|outcome| outcome.metrics));
+        outcome.metrics = Some(match &hosts {
+            Some((first, second)) => {
+                let of = |count, measured, device| measure::Sampled { count, measured, device };
+                let runs = [of(*first_count, first, &short), of(*second_count, second, &long)];
+                measure::with_host(&extended, runs, *count)
+            }
+            None => extended,
+        });
+        Ok((outcome, origin))
     }
 
     /// How a job ended that has no trace.
