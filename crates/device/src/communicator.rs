@@ -14,6 +14,17 @@ use trompe_base::DeviceIndex;
 use self::footprint::{Need, Shape, Surroundings};
 use crate::handle::{HandleTable, Kind, NotLive};
 
+/// What a call needs to be connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connections<'a> {
+    /// Most collectives.
+    Rings,
+    /// An all-reduce: rings, and trees between nodes.
+    Trees,
+    /// Messages: each peer, and whether it is on this node.
+    Peers(&'a [(u32, bool)]),
+}
+
 /// A communicator as one member sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Communicator {
@@ -37,8 +48,10 @@ pub struct Communicator {
     derived: u64,
     /// Device memory that it takes.
     held: u64,
-    /// Whether rings and trees are connected, and to which peers there are connections.
+    /// Whether rings are connected, and to which peers there are connections.
     connected: (bool, BTreeSet<u32>),
+    /// Whether trees are.
+    branched: bool,
     /// Whether messages to other nodes have their pools.
     networked: bool,
 }
@@ -120,6 +133,7 @@ impl Communicators {
                 derived: 0,
                 held: 0,
                 connected: (false, BTreeSet::new()),
+                branched: false,
                 networked: false,
             })
             .0
@@ -141,8 +155,7 @@ impl Communicators {
         self.table.remove(handle).map(|communicator| (communicator.device, communicator.held))
     }
 
-    /// Connects what a call needs (with peers: each of them, and whether it is on this node) and gives the bytes of
-    /// device memory that are new for it.
+    /// Connects what a call needs and gives the bytes of device memory that are new for it.
     ///
     /// # Errors
     /// When the handle is not live.
@@ -151,23 +164,24 @@ impl Communicators {
         handle: u64,
         around: &Surroundings,
         local: u32,
-        peers: Option<&[(u32, bool)]>,
+        wanted: Connections<'_>,
     ) -> Result<u64, NotLive> {
         let communicator = self.table.get_mut(handle)?;
         let shape = Shape { size: communicator.size, local };
-        let bytes = match peers {
-            None if communicator.connected.0 => 0,
-            None => {
-                communicator.connected.0 = true;
-                footprint::at_first(around, shape, Need::Collective)
+        let once = |done: &mut bool, need| {
+            if std::mem::replace(done, true) { 0 } else { footprint::at_first(around, shape, need) }
+        };
+        let bytes = match wanted {
+            Connections::Rings => once(&mut communicator.connected.0, Need::Ring),
+            Connections::Trees => {
+                once(&mut communicator.connected.0, Need::Ring) + once(&mut communicator.branched, Need::Tree)
             }
-            Some(peers) => peers
+            Connections::Peers(peers) => peers
                 .iter()
                 .filter(|(peer, _)| *peer != communicator.rank && communicator.connected.1.insert(*peer))
                 .map(|(_, local)| match local {
                     true => footprint::at_first(around, shape, Need::Peer),
-                    false if std::mem::replace(&mut communicator.networked, true) => 0,
-                    false => footprint::at_first(around, shape, Need::Network),
+                    false => once(&mut communicator.networked, Need::Network),
                 })
                 .sum(),
         };
@@ -322,14 +336,17 @@ mod tests {
         };
         let mut communicators = Communicators::new();
         let a = member(&mut communicators, 1);
-        let ring = communicators.connect(a, &around, 4, None).unwrap();
+        let ring = communicators.connect(a, &around, 4, Connections::Trees).unwrap();
         assert!(ring > 0);
-        assert_eq!(communicators.connect(a, &around, 4, None), Ok(0));
-        let peers = communicators.connect(a, &around, 4, Some(&[(0, true), (1, true), (0, true)])).unwrap();
+        assert_eq!(communicators.connect(a, &around, 4, Connections::Trees), Ok(0));
+        let peers = communicators
+            .connect(a, &around, 4, Connections::Peers(&[(0, true), (1, true), (0, true)]))
+            .unwrap();
         assert_eq!(peers, 384 << 20);
-        let far = communicators.connect(a, &around, 2, Some(&[(8, false), (9, false)])).unwrap();
+        let far =
+            communicators.connect(a, &around, 2, Connections::Peers(&[(8, false), (9, false)])).unwrap();
         assert_eq!(far, 64 << 20, "one pool for all peers on other nodes");
-        assert_eq!(communicators.connect(a, &around, 2, Some(&[(10, false)])), Ok(0));
+        assert_eq!(communicators.connect(a, &around, 2, Connections::Peers(&[(10, false)])), Ok(0));
         assert_eq!(communicators.destroy(a), Ok((DeviceIndex(0), ring + peers + far)));
     }
 

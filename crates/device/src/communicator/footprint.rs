@@ -75,8 +75,10 @@ pub struct Shape {
 /// What a call needs of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
-    /// Rings, and trees or NVLink SHARP, as all-reduce and its relatives use.
-    Collective,
+    /// Rings or NVLink SHARP, as all collectives use.
+    Ring,
+    /// Trees between nodes, which only all-reduces use.
+    Tree,
     /// A connection to and from a peer on this node.
     Peer,
     /// Messages to and from ranks of other nodes, whichever.
@@ -93,14 +95,15 @@ pub fn at_creation(around: &Surroundings, shape: Shape) -> u64 {
     // Without a peer every device is in one NVLink domain.
     let step = if whole && (around.nvlink || shape.size == 1) { POOL_STEP_NVLINK } else { POOL_STEP };
     let channels = if shape.size == 1 { 32 } else { pool_channels(around, !whole) };
-    of(around, shape, Need::Collective) + tree_of_node(around, shape) + channels * POOL_STEPS * step
+    let connections = of(around, shape, Need::Ring) + of(around, shape, Need::Tree);
+    connections + tree_of_node(around, shape) + channels * POOL_STEPS * step
 }
 
 /// Bytes that a communicator takes for the first call with a need.
 #[must_use]
 pub fn at_first(around: &Surroundings, shape: Shape, need: Need) -> u64 {
     match need {
-        Need::Collective if around.version < LAZY => 0,
+        Need::Ring | Need::Tree if around.version < LAZY => 0,
         // The pool of sends is there already.
         Need::Network if around.version < LAZY => of(around, shape, need) / 2,
         _ => of(around, shape, need),
@@ -118,7 +121,10 @@ fn of(around: &Surroundings, shape: Shape, need: Need) -> u64 {
     match need {
         Need::Peer => peer_channels(around, shape) * near,
         Need::Network => 2 * pool_channels(around, crosses) * POOL_STEPS * POOL_STEP,
-        Need::Collective => {
+        // On average one connection of this kind more in each direction.
+        Need::Tree if crosses => channels(around, crosses) * far.min(near * 2),
+        Need::Tree => 0,
+        Need::Ring => {
             let channels = channels(around, crosses);
             let ring = if shape.local > 1 { near } else { far };
             let shares = around.nvls
@@ -131,9 +137,7 @@ fn of(around: &Surroundings, shape: Shape, need: Need) -> u64 {
             } else {
                 0
             };
-            // Trees between nodes: on average one connection of this kind more in each direction.
-            let tree = if crosses { channels * far.min(near * 2) } else { 0 };
-            channels * ring + tree + sharp
+            channels * ring + sharp
         }
     }
 }
@@ -202,7 +206,7 @@ mod tests {
     #[test]
     fn eight_h100_are_as_measured() {
         // Rings of 24 channels × 12 MiB and NVLink SHARP of 16 channels × 2 × 1 MiB × 8 members.
-        check(H100, (8, 8), Need::Collective, 24 * 12 + 256);
+        check(H100, (8, 8), Need::Ring, 24 * 12 + 256);
         // 32 channels × 12 MiB to each of seven peers: 2688 of the 3128 MiB that issue 1685 measures.
         check(H100, (8, 8), Need::Peer, 384);
     }
@@ -215,19 +219,22 @@ mod tests {
         let older = Surroundings { version: 22_703, ..H100 };
         check(older, (16, 8), Need::Peer, 2 * 12);
         check(older, (128, 8), Need::Peer, 12);
+        check(H100, (16, 8), Need::Ring, 16 * 12 + 256);
+        check(H100, (16, 8), Need::Tree, 16 * 20);
+        check(H100, (8, 8), Need::Tree, 0);
         // Two pools of 16 channels × 16 steps × 128 KiB, however many peers.
         check(H100, (1024, 8), Need::Network, 64);
     }
 
     #[test]
     fn smaller_and_older_ones_take_less() {
-        check(H100, (1, 1), Need::Collective, 0);
-        check(H100, (2, 2), Need::Collective, 24 * 12);
-        check(Surroundings { nvls: false, ..H100 }, (8, 8), Need::Collective, 24 * 12);
-        check(Surroundings { capability: 80, ..H100 }, (8, 8), Need::Collective, 24 * 12);
-        check(Surroundings { nvlink: false, nvswitch: false, ..H100 }, (4, 4), Need::Collective, 24);
+        check(H100, (1, 1), Need::Ring, 0);
+        check(H100, (2, 2), Need::Ring, 24 * 12);
+        check(Surroundings { nvls: false, ..H100 }, (8, 8), Need::Ring, 24 * 12);
+        check(Surroundings { capability: 80, ..H100 }, (8, 8), Need::Ring, 24 * 12);
+        check(Surroundings { nvlink: false, nvswitch: false, ..H100 }, (4, 4), Need::Ring, 24);
         check(Surroundings { nvlink: false, nvswitch: false, ..H100 }, (4, 4), Need::Peer, 24);
-        check(Surroundings { buffer: MIB, ..H100 }, (2, 2), Need::Collective, 24 * 10);
+        check(Surroundings { buffer: MIB, ..H100 }, (2, 2), Need::Ring, 24 * 10);
     }
 
     #[test]
@@ -239,7 +246,7 @@ mod tests {
         // A pool of sends even where there is nobody to send to.
         assert_eq!(all(1, 1), 256);
         let shape = Shape { size: 16, local: 8 };
-        assert_eq!(at_first(&old, shape, Need::Collective), 0);
+        assert_eq!(at_first(&old, shape, Need::Ring), 0);
         assert_eq!(at_first(&old, shape, Need::Network) / MIB, 32);
         assert_eq!(at_creation(&H100, shape), 0);
     }

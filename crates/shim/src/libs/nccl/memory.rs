@@ -1,8 +1,8 @@
 //! The device memory that communicators take.
 
 use trompe_base::DeviceIndex;
-use trompe_device::communicator::Communicator;
 use trompe_device::communicator::footprint::{self, DEFAULT_BUFFER, Shape, Surroundings};
+use trompe_device::communicator::{Communicator, Connections};
 use trompe_trace::record::{CollectiveKind, Record};
 
 use crate::door::Call;
@@ -78,7 +78,12 @@ pub(super) fn charge_call(call: &mut Call<'_>, handle: u64, kind: CollectiveKind
         _ => None,
     };
     let local = local_members(&communicator, devices);
-    let bytes = libraries().communicators.connect(handle, &around, local, peers.as_deref())?;
+    let wanted = match &peers {
+        Some(peers) => Connections::Peers(peers),
+        None if kind == CollectiveKind::AllReduce => Connections::Trees,
+        None => Connections::Rings,
+    };
+    let bytes = libraries().communicators.connect(handle, &around, local, wanted)?;
     take(call, communicator.device, bytes as i64)
 }
 
