@@ -5,6 +5,9 @@
 //! unwound: the process aborts ("terminate called without an active exception"). On hardware, kernels keep a script busy
 //! for long enough; on a device that takes no time, a script whose last act is a backward pass meets this often. So such a
 //! thread is made to wait for the end of the process instead, as newer versions of CPython do themselves.
+//!
+//! PyTorch's autograd engine then waits for the thread when it is taken apart, ten seconds unless
+//! `TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT` says otherwise. It would wait in vain, so a tenth of a second is set there.
 
 #![expect(unsafe_code, unreachable_pub, reason = "stands before a function of the C library")]
 
@@ -20,6 +23,8 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
     type Exit = unsafe extern "C-unwind" fn(*mut c_void) -> !;
     static NEXT: OnceLock<usize> = OnceLock::new();
     if interpreter_is_finalizing() {
+        // SAFETY: both are C strings; a value that the user has set stays.
+        unsafe { libc::setenv(c"TORCH_AUTOGRAD_SHUTDOWN_WAIT_LIMIT".as_ptr(), c"0.1".as_ptr(), 0) };
         loop {
             // SAFETY: waits for a signal and has no arguments.
             unsafe { libc::pause() };

@@ -362,7 +362,8 @@ impl Workers {
                 action: Some("its own message is above".to_owned()),
             });
         }
-        notes.extend(told(job, findings));
+        let cut = ended.failed.is_some() || ended.interrupted_by.is_some();
+        notes.extend(told(job, findings, cut));
         let assumed = job.store.assumed();
         if let Some(first) = assumed.first() {
             notes.push(Note {
@@ -380,9 +381,10 @@ impl Workers {
     }
 }
 
-/// How many ranks ran, were compared, and are assumed.
-fn told(job: &Job, findings: &Findings) -> Vec<Note> {
+/// How many ranks ran, were compared, and are assumed. `cut`: they were stopped.
+fn told(job: &Job, findings: &Findings, cut: bool) -> Vec<Note> {
     let mut notes = Vec::new();
+    let how = if cut { "ran until the job was stopped" } else { "ran to the end" };
     let compared = findings.checked.len();
     if !job.cast.checks.is_empty() || compared > 0 {
         let ran = job.cast.all().len() - compared;
@@ -396,7 +398,7 @@ fn told(job: &Job, findings: &Findings) -> Vec<Note> {
             severity: Severity::Info,
             code: "ranks".to_owned(),
             text: format!(
-                "Of {} ranks {ran} ran to the end, {compared} did the same operations in the same memory as \
+                "Of {} ranks {ran} {how}, {compared} did the same operations in the same memory as \
                  one of those over two steps{pairs}, and {assumed} are assumed to.",
                 job.world.size
             ),
