@@ -20,15 +20,16 @@ pub fn signatures(source: &str, headers: &[String]) -> BTreeMap<String, Vec<u32>
     if source.len() + headers.iter().map(String::len).sum::<usize>() > LONGEST {
         return found;
     }
-    let plain = without_comments(source);
+    let texts: Vec<String> =
+        headers.iter().map(String::as_str).chain([source]).map(without_comments).collect();
     let mut structures = BTreeMap::new();
-    for header in headers {
-        layouts(&without_comments(header), &mut structures);
-    }
-    layouts(&plain, &mut structures);
-    for (at, word) in plain.match_indices("__global__") {
-        if let Some((name, list)) = declared(&plain[at + word.len()..]) {
-            found.entry(name.to_owned()).or_insert_with(|| sizes(list, &structures));
+    texts.iter().for_each(|text| layouts(text, &mut structures));
+    // The program's own kernels first.
+    for text in texts.iter().rev() {
+        for (at, word) in text.match_indices("__global__") {
+            if let Some((name, list)) = declared(&text[at + word.len()..]) {
+                found.entry(name.to_owned()).or_insert_with(|| sizes(list, &structures));
+            }
         }
     }
     found
@@ -196,8 +197,9 @@ mod tests {
     fn structs_of_the_headers_are_parameters() {
         let header = "namespace n { struct Base { int rows = 0; int cols = 0; void *x = nullptr; bool b = false; };\n\
                       struct Own : public Base { float epsilon = 0.f; void* z; }; struct Half { int n; T rest; int m; }; }";
-        let source = "__global__ void f(n::Own p, int n); __global__ void g(const Half p, int n) {}";
-        let found = signatures(source, &[header.to_owned()]);
+        let kernels = "template <class T> __global__ __launch_bounds__(T::N) void f(\n    Own p, int n) {}";
+        let source = "#include \"kernels.h\"\n__global__ void g(const n::Half p, int n) {}";
+        let found = signatures(source, &[header.to_owned(), kernels.to_owned()]);
         assert_eq!(found["f"], [32, 4]);
         assert_eq!(found["g"], [4]);
     }
