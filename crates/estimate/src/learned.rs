@@ -7,6 +7,7 @@ use trompe_trace::descriptor::Descriptor;
 
 use crate::coverage::Near;
 use crate::features::{Conditions, Family, Features, features};
+use crate::implementations;
 use crate::model::{Model, Models};
 use crate::{Basis, Estimate, KernelEstimator, Physics};
 
@@ -191,16 +192,18 @@ impl Answer<'_> {
 
     /// The estimate.
     ///
-    /// The interval is that of rows that were left out in training, wider with the distance from the training shapes.
+    /// The interval is that of rows that were left out in training, wider with the distance from the training shapes and
+    /// by what implementations of one operation differ.
     #[must_use]
     pub fn estimate(&self) -> Estimate {
         let physics = self.features.physics.time.as_secs_f64();
         let seconds = physics * self.residual().exp();
         let [low, high] = self.model.spread(physics * 1e6, self.near.device_seen);
         let wider = 1.0 + self.near.distance;
+        let others = implementations::deviation(&self.model.card().name, physics * 1e6);
         let estimate = Estimate::new(
             seconds,
-            [low.powf(wider), high.powf(wider)],
+            implementations::widened([low.powf(wider), high.powf(wider)], others),
             format!("learned.{}", self.model.card().name),
             Basis::Learned,
         )

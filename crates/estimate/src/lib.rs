@@ -20,6 +20,7 @@ mod estimate;
 mod estimator;
 pub mod features;
 pub mod forest;
+mod implementations;
 mod learned;
 pub mod model;
 mod physics;

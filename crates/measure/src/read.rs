@@ -43,7 +43,7 @@ pub enum MeasureError {
     },
 }
 
-/// Rows that were left out, by reason.
+/// Rows of a file that were left out, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     /// Reason, rows, first line.
@@ -51,14 +51,34 @@ pub struct Left {
 }
 
 impl Left {
-    fn add(&mut self, reason: String, line: u64) {
-        self.reasons.entry(reason).or_insert((0, line)).0 += 1;
+    /// Counts a row.
+    pub fn add(&mut self, reason: impl Into<String>, line: u64) {
+        self.reasons.entry(reason.into()).or_insert((0, line)).0 += 1;
     }
 
     /// Rows left out.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.reasons.values().map(|(count, _)| count).sum()
+    }
+
+    /// The commonest reason: what is wrong with a file of which no row can be used.
+    #[must_use]
+    pub fn commonest(&self) -> String {
+        let most = self.reasons.iter().max_by_key(|(_, (count, _))| *count);
+        most.map_or_else(|| "it has no rows".to_owned(), |(reason, _)| reason.clone())
+    }
+
+    /// One line of text per reason; the commonest first.
+    #[must_use]
+    pub fn lines(&self, file: &str) -> Vec<String> {
+        let mut reasons: Vec<_> = self.reasons.iter().collect();
+        reasons.sort_by_key(|(reason, (count, _))| (std::cmp::Reverse(*count), reason.as_str()));
+        let line = |(reason, (count, line)): (&String, &(u64, u64))| {
+            let rows = if *count == 1 { "row" } else { "rows" };
+            format!("{file}: {count} {rows} left out (first: line {line}): {reason}")
+        };
+        reasons.into_iter().map(line).collect()
     }
 }
 
@@ -94,7 +114,7 @@ pub fn read(path: &Path, sources: &Sources) -> Result<Samples, MeasureError> {
         }
         let line = record.position().map_or(0, csv::Position::line);
         if record.len() != headers.len() {
-            left.add("another number of cells than columns".to_owned(), line);
+            left.add("another number of cells than columns", line);
             continue;
         }
         match sample(schema, &Row::new(&headers, &record), sources, line) {
@@ -103,9 +123,7 @@ pub fn read(path: &Path, sources: &Sources) -> Result<Samples, MeasureError> {
         }
     }
     if samples.is_empty() {
-        let most = left.reasons.iter().max_by_key(|(_, (count, _))| *count);
-        let reason = most.map_or_else(|| "it has no rows".to_owned(), |(reason, _)| reason.clone());
-        return Err(MeasureError::Empty { path: path.to_owned(), reason });
+        return Err(MeasureError::Empty { path: path.to_owned(), reason: left.commonest() });
     }
     Ok(Samples { path: path.to_owned(), schema, samples, left })
 }

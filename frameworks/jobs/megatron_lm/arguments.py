@@ -23,7 +23,7 @@ SWITCHES = """
     no-async-tensor-model-parallel-allreduce no-overlap-p2p-communication disable-gloo-process-groups
     enable-gloo-process-groups attention-softmax-in-fp32 optimizer-cpu-offload
     init-model-with-meta-device create-attention-mask-in-dataloader
-    no-create-attention-mask-in-dataloader
+    no-create-attention-mask-in-dataloader cross-entropy-loss-fusion
 """.split()
 
 # The others with their types and defaults.
@@ -56,6 +56,12 @@ VALUES = {
     "hidden-dropout": (float, 0.1),
     "attention-dropout": (float, 0.1),
     "init-method-std": (float, 0.02),
+    "q-lora-rank": (int, 512),
+    "kv-lora-rank": (int, 512),
+    "qk-head-dim": (int, 128),
+    "qk-pos-emb-head-dim": (int, 64),
+    "v-head-dim": (int, 128),
+    "rotary-scaling-factor": (float, 40.0),
     "num-experts": (int, None),
     "moe-router-topk": (int, 2),
     "moe-ffn-hidden-size": (int, None),
@@ -94,6 +100,7 @@ CHOICES = {
     "recompute-method": (("uniform", "block"), None),
     "moe-token-dispatcher-type": (("allgather", "alltoall", "flex"), "allgather"),
     "moe-router-load-balancing-type": (("aux_loss", "seq_aux_loss", "sinkhorn", "none"), "aux_loss"),
+    "cross-entropy-fusion-impl": (("native", "te"), "native"),
     "optimizer": (("adam", "sgd"), "adam"),
     "lr-decay-style": (("constant", "linear", "cosine"), "linear"),
     "fp8-format": (("e4m3", "hybrid"), None),

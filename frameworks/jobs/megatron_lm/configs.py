@@ -20,8 +20,11 @@ SAME = """
     moe_pad_expert_input_to_capacity moe_router_pre_softmax moe_permute_fusion moe_token_dispatcher_type
     moe_router_load_balancing_type moe_grouped_gemm moe_layer_freq transformer_impl fp8_recipe
     fp8_amax_history_len fp8_amax_compute_algo attention_softmax_in_fp32 init_model_with_meta_device
-    tp_comm_overlap multi_latent_attention cp_comm_type
+    tp_comm_overlap multi_latent_attention cp_comm_type cross_entropy_loss_fusion cross_entropy_fusion_impl
 """.split()
+
+# Those of multi-latent attention only.
+LATENT = "q_lora_rank kv_lora_rank qk_head_dim qk_pos_emb_head_dim v_head_dim rotary_scaling_factor".split()
 
 
 def transformer_config(arguments):
@@ -30,7 +33,9 @@ def transformer_config(arguments):
     fields = {name: getattr(arguments, name) for name in SAME}
     pipeline = arguments.pipeline_model_parallel_size > 1
     kind = MLATransformerConfig if arguments.multi_latent_attention else TransformerConfig
-    if not arguments.multi_latent_attention:
+    if arguments.multi_latent_attention:
+        fields.update({name: getattr(arguments, name) for name in LATENT})
+    else:
         fields.pop("multi_latent_attention")
     activation = (
         {"activation_func": torch.nn.functional.silu, "gated_linear_unit": True} if arguments.swiglu else {}

@@ -119,6 +119,11 @@ def install():
     applier = _module("apex.multi_tensor_apply", multi_tensor_applier=_applier)
     _module("apex", optimizers=optimizers, multi_tensor_apply=applier)
     _module("amp_C", multi_tensor_l2norm=_norm, multi_tensor_scale=_scale)
+    single_kernels()
+
+
+def single_kernels():
+    """Megatron-Core's functions that a compiler would fuse, as one kernel each."""
     replaced = {
         "megatron.core.fusions.fused_bias_gelu": {"bias_gelu": _bias_gelu, "bias_gelu_back": _bias_gelu_back},
         "megatron.core.fusions.fused_bias_dropout": {"bias_dropout_add_fused_train": _bias_dropout_add},
@@ -131,6 +136,17 @@ def install():
     }
     for name, functions in replaced.items():
         importlib.import_module(name).__dict__.update(functions)
+
+
+def accumulated_products():
+    """Apex's product of a weight's gradient that adds to the gradient there is, for the layers that Megatron-Core
+    has itself: a product and an addition in place."""
+
+    def accumulate(inputs, gradient, total):
+        total.add_(gradient.flatten(0, -2).t() @ inputs.flatten(0, -2))
+
+    names = ("wgrad_gemm_accum_fp32", "wgrad_gemm_accum_fp16")
+    _module("fused_weight_gradient_mlp_cuda", **dict.fromkeys(names, accumulate))
 
 
 def _cublas_bytes(configuration):

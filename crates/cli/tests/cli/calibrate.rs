@@ -182,6 +182,12 @@ fn tables_are_learned_from_or_refused() {
     };
     check(rows(1.0), 0, &["19 operations known in full", "19 measured operations"]);
     check(rows(1000.0), 2, &["look like nanoseconds", "hint: "]);
+    let twice = rows(1.0) + &row(4096, 40.0) + &row(4096, 90.0);
+    check(
+        twice,
+        0,
+        &["1 of the operations are stated more than once with times that differ by more than 25 %"],
+    );
     check("a,b\n1,2\n".to_owned(), 2, &["has the columns `a`, `b`"]);
     check(format!("{HEADER}{}", row(1024, -1.0)), 2, &["a time that is not positive"]);
     check(rows(1.0) + "H9000,bfloat16,1,1,1,5\n", 0, &["1 rows left out", "no sheet knows the GPU `H9000`"]);

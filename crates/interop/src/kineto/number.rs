@@ -93,9 +93,9 @@ impl Decimal {
         if whole.is_empty() || !plain(whole) || !plain(fraction) {
             // Exponents: exact enough as a floating-point number.
             let value: f64 = text.parse().ok()?;
-            let fits = value.is_finite() && value.abs() < 9e15;
-            return fits
-                .then(|| Self { thousandths: Some((value * 1e3).round() as i64), whole: value as i64 });
+            let thousandths = (value.abs() < 9e15).then(|| (value * 1e3).round() as i64);
+            let fits = value.is_finite() && value.abs() < 9e18;
+            return fits.then_some(Self { thousandths, whole: value as i64 });
         }
         let place = |index: usize| fraction.as_bytes().get(index).map_or(0, |byte| i64::from(byte - b'0'));
         let part = place(0) * 100 + place(1) * 10 + place(2) + i64::from(place(3) >= 5);
@@ -122,6 +122,8 @@ mod tests {
         check("0.0005", Some(1));
         check("-2.5", Some(-2_500));
         check("1.5e3", Some(1_500_000));
+        check("1.7121954955196891e+18", Some(1_712_195_495_519_689_100));
+        check("1e300", None);
         check("nan", None);
         check("", None);
         check("x", None);

@@ -7,8 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::LeftOut;
-use crate::{MeasureError, open};
+use crate::{Left, MeasureError, open};
 
 /// One record (a line of JSON).
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -38,19 +37,6 @@ pub struct Golden {
     /// Peak of the framework's allocator on the last rank, in bytes.
     #[serde(default)]
     pub peak_allocated_bytes: Option<u64>,
-    /// The same after a step.
-    #[serde(default)]
-    pub allocated_bytes_after_step: Option<u64>,
-    /// Times of an iteration.
-    #[serde(default)]
-    pub iteration_time_s: Option<IterationTime>,
-}
-
-/// Times of an iteration in seconds.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
-pub struct IterationTime {
-    /// Median over those that were logged.
-    pub median: f64,
 }
 
 impl Golden {
@@ -80,10 +66,10 @@ pub fn text(value: &Value) -> String {
 ///
 /// # Errors
 /// When the file cannot be read or no record can be used.
-pub fn read(path: &Path) -> Result<(Vec<Golden>, LeftOut), MeasureError> {
+pub fn read(path: &Path) -> Result<(Vec<Golden>, Left), MeasureError> {
     let failed =
         |error: std::io::Error| MeasureError::Unreadable { path: path.to_owned(), reason: error.to_string() };
-    let (mut records, mut left) = (Vec::new(), LeftOut::default());
+    let (mut records, mut left) = (Vec::new(), Left::default());
     for (at, line) in BufReader::new(open(path)?).lines().enumerate() {
         let (text, line) = (line.map_err(failed)?, at as u64 + 1);
         if text.trim().is_empty() {

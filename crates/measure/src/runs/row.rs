@@ -5,8 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Deserializer};
 
-use super::LeftOut;
-use crate::{MeasureError, open, unreadable};
+use crate::{Left, MeasureError, open, unreadable};
 
 /// Columns without which a table of runs says nothing.
 pub const NEEDED: [&str; 6] = ["gpu", "n_gpus", "layers", "seq", "micro_batch", "step_time_s"];
@@ -178,7 +177,7 @@ impl RunRow {
 ///
 /// # Errors
 /// When the file cannot be read, has other columns, or no row can be used.
-pub fn read(path: &Path) -> Result<(Vec<RunRow>, LeftOut), MeasureError> {
+pub fn read(path: &Path) -> Result<(Vec<RunRow>, Left), MeasureError> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(open(path)?);
     let headers = reader.headers().map_err(|error| unreadable(path, &error))?.clone();
     if let Some(missing) = NEEDED.iter().find(|name| !headers.iter().any(|header| header == **name)) {
@@ -191,7 +190,7 @@ pub fn read(path: &Path) -> Result<(Vec<RunRow>, LeftOut), MeasureError> {
             ),
         });
     }
-    let (mut rows, mut left) = (Vec::new(), LeftOut::default());
+    let (mut rows, mut left) = (Vec::new(), Left::default());
     for record in reader.records() {
         let record = record.map_err(|error| unreadable(path, &error))?;
         let line = record.position().map_or(0, csv::Position::line);
@@ -260,7 +259,7 @@ fn usable(row: &RunRow) -> Result<(), String> {
 }
 
 /// Notes rows that state the same configuration and differ by more than a quarter; both are compared.
-fn contradicting(rows: &[RunRow], left: &mut LeftOut) {
+fn contradicting(rows: &[RunRow], left: &mut Left) {
     let mut same = BTreeMap::<String, Vec<&RunRow>>::new();
     for row in rows {
         same.entry(format!("{} {} {} {}", row.source, row.framework, row.configuration(), row.notes))

@@ -338,6 +338,7 @@ fn tabled(
         let origin = Origin { device: &device, gpu: &device.name, source: &source, date };
         rows.extend(table::rows(observed.iter(), origin));
     }
+    learned.left_out.extend(table::contradicting(&rows));
     if rows.is_empty() {
         let reason = "no row is a single operation of the `train` split (or of none)".to_owned();
         return Err(SessionError::BadMeasurement { path: path.to_owned(), reason });

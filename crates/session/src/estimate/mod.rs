@@ -65,17 +65,7 @@ impl Read {
     /// Rows that were left out, one line per file and reason.
     #[must_use]
     pub fn left_out(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for file in &self.files {
-            for (reason, (count, line)) in &file.left.reasons {
-                let rows = if *count == 1 { "row" } else { "rows" };
-                lines.push(format!(
-                    "{}: {count} {rows} left out (first: line {line}): {reason}",
-                    file.path.display()
-                ));
-            }
-        }
-        lines
+        self.files.iter().flat_map(|file| file.left.lines(&file.path.display().to_string())).collect()
     }
 }
 

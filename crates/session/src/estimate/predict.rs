@@ -42,7 +42,7 @@ pub fn predict(file: &Path, data: &Data, choice: &EstimatorChoice) -> Result<Pre
     let mut writer = csv::Writer::from_writer(Vec::new());
     let all = headers.iter().chain(ADDED);
     writer.write_record(all).map_err(unreadable)?;
-    let (mut rows, mut reasons) = (0, std::collections::BTreeMap::<String, (u64, u64)>::new());
+    let (mut rows, mut left) = (0, trompe_measure::Left::default());
     for record in reader.records() {
         let record = record.map_err(unreadable)?;
         let line = record.position().map_or(0, csv::Position::line);
@@ -73,7 +73,7 @@ pub fn predict(file: &Path, data: &Data, choice: &EstimatorChoice) -> Result<Pre
             }
             Ok(_) => Default::default(),
             Err(reason) => {
-                reasons.entry(reason).or_insert((0, line)).0 += 1;
+                left.add(reason, line);
                 Default::default()
             }
         };
@@ -83,12 +83,11 @@ pub fn predict(file: &Path, data: &Data, choice: &EstimatorChoice) -> Result<Pre
         writer.write_record(&row).map_err(unreadable)?;
     }
     if rows == 0 {
-        let most = reasons.iter().max_by_key(|(_, (count, _))| *count);
-        let reason = most.map_or_else(|| "it has no rows".to_owned(), |(reason, _)| reason.clone());
+        let reason = left.commonest();
         return Err(trompe_measure::MeasureError::Empty { path: file.to_owned(), reason }.into());
     }
     let csv = writer.into_inner().map_err(|error| SessionError::writing(file, error.into_error()))?;
-    let without = reasons.into_iter();
+    let without = left.reasons.into_iter();
     let without = without
         .map(|(reason, (count, line))| format!("{count} without prediction (first: line {line}): {reason}"));
     Ok(Predicted { csv, rows, without: without.collect() })

@@ -40,14 +40,17 @@ pub(super) fn price(job: &JobTrace, device: &DeviceSheet, pricing: &KernelPricin
             return priced(descriptor, device, &measured);
         }
         let row = priced(descriptor, device, &pricing.estimator.estimate(descriptor, device));
-        // Memory has a clock of its own.
-        if row.bound != Some(Bound::Compute) || pricing.clock >= 1.0 || row.method == Method::Measured {
+        if pricing.clock >= 1.0 || row.method == Method::Measured {
             return row;
         }
-        let slower = |time: trompe_base::Duration| time.scale(1.0 / pricing.clock);
+        let clock = sustained(pricing.clock, utilisation(descriptor, device, &row));
+        if clock >= 1.0 {
+            return row;
+        }
+        let slower = |time: trompe_base::Duration| time.scale(1.0 / clock);
         let price =
             Price { time: slower(row.price.time), low: slower(row.price.low), high: slower(row.price.high) };
-        let note = format!("slowed to the sustained clock, {:.0} % of the highest", pricing.clock * 100.0);
+        let note = format!("slowed to the sustained clock, {:.0} % of the highest", clock * 100.0);
         Priced { price, note: row.note.clone().or(Some(note)), ..row }
     };
     let templates = job.templates.iter().enumerate();
@@ -55,6 +58,27 @@ pub(super) fn price(job: &JobTrace, device: &DeviceSheet, pricing: &KernelPricin
         template.operations.iter().enumerate().map(|(row, operation)| one(number, row, operation)).collect()
     };
     templates.map(rows).collect()
+}
+
+/// Shares of the peak between which a kernel comes to draw so much power that clocks fall.
+const DRAWS: [f64; 2] = [0.4, 0.6];
+
+/// The share of the highest clock at which a kernel runs that reaches `utilisation` of the peak, where `clock` is what
+/// large products sustain.
+///
+/// A GPU lowers its clock when its power limit is reached, and only arithmetic near the peak draws so much: kernels that
+/// wait for memory, for softmax between two products or for their own launch keep the highest clock.
+fn sustained(clock: f64, utilisation: f64) -> f64 {
+    let [from, to] = DRAWS;
+    1.0 - (1.0 - clock) * ((utilisation - from) / (to - from)).clamp(0.0, 1.0)
+}
+
+/// Arithmetic of a kernel in its predicted time, as a share of the device's peak.
+fn utilisation(descriptor: &Descriptor, device: &DeviceSheet, row: &Priced) -> f64 {
+    if row.bound != Some(Bound::Compute) {
+        return 0.0; // memory has a clock of its own
+    }
+    row.flops.unwrap_or(0.0) / (peak(descriptor, device) * row.price.time.as_secs_f64())
 }
 
 /// The same for the replay, which only wants times.
@@ -96,18 +120,7 @@ fn bound(
     if matches!(descriptor, Descriptor::Copy(_)) {
         return None;
     }
-    let (matrix, dtype) = match descriptor {
-        Descriptor::Gemm(gemm) if gemm.compute == DType::Tf32 => (true, DType::Tf32),
-        Descriptor::Gemm(gemm) => (true, gemm.a),
-        Descriptor::Convolution(convolution) if convolution.compute == DType::Tf32 => (true, DType::Tf32),
-        Descriptor::Convolution(convolution) => (true, convolution.dtype),
-        Descriptor::Attention(attention) => (true, attention.dtype),
-        Descriptor::Rnn(rnn) => (true, rnn.dtype),
-        Descriptor::NpuKernel(kernel) => (kernel.work.flops.0 > 0, kernel.dtype),
-        _ => (false, DType::F32),
-    };
-    let peak = if matrix { device.matrix_peak(dtype) } else { device.vector_peak(dtype) };
-    let arithmetic = flops.unwrap_or(0.0) / peak.0;
+    let arithmetic = flops.unwrap_or(0.0) / peak(descriptor, device);
     let traffic = bytes.unwrap_or(0.0) / device.memory.bandwidth.0;
     let ideal = arithmetic.max(traffic);
     if ideal <= 0.0 {
@@ -120,4 +133,37 @@ fn bound(
     } else {
         Bound::Memory
     })
+}
+
+/// Floating-point operations per second at the device's peak, of the units that the operation uses.
+fn peak(descriptor: &Descriptor, device: &DeviceSheet) -> f64 {
+    let (matrix, dtype) = match descriptor {
+        Descriptor::Gemm(gemm) if gemm.compute == DType::Tf32 => (true, DType::Tf32),
+        Descriptor::Gemm(gemm) => (true, gemm.a),
+        Descriptor::Convolution(convolution) if convolution.compute == DType::Tf32 => (true, DType::Tf32),
+        Descriptor::Convolution(convolution) => (true, convolution.dtype),
+        Descriptor::Attention(attention) => (true, attention.dtype),
+        Descriptor::Rnn(rnn) => (true, rnn.dtype),
+        Descriptor::NpuKernel(kernel) => (kernel.work.flops.0 > 0, kernel.dtype),
+        _ => (false, DType::F32),
+    };
+    if matrix { device.matrix_peak(dtype).0 } else { device.vector_peak(dtype).0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_kernels_near_the_peak_are_slowed() {
+        let check = |utilisation: f64, expect: f64| {
+            let clock = sustained(0.8, utilisation);
+            assert!((clock - expect).abs() < 1e-12, "{utilisation}: {clock}");
+        };
+        check(0.0, 1.0);
+        check(0.4, 1.0);
+        check(0.5, 0.9);
+        check(0.6, 0.8);
+        check(0.95, 0.8);
+    }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use trompe_base::Bytes;
 use trompe_hardware::{BytesPerSecond, NetworkKind, resolve};
 use trompe_measure::errors::{ALL, Group, Worst, quantile};
-use trompe_measure::{MeasureError, sources::Sources};
+use trompe_measure::{Left, MeasureError, sources::Sources};
 use trompe_network::{Fabric, Inside, NetworkModel, Operation, Placement};
 
 use super::{Request, choose};
@@ -78,7 +78,7 @@ pub(super) fn compare(path: &Path, request: &Request) -> Result<Compared, Sessio
     }
     let systems: Systems = toml::from_str(include_str!("systems.toml")).expect("systems.toml is well formed");
     let mut pricer = Pricer { systems: systems.system, sources, models: BTreeMap::new() };
-    let (mut rows, mut reasons) = (Vec::new(), BTreeMap::<String, (u64, u64)>::new());
+    let (mut rows, mut left) = (Vec::new(), Left::default());
     for record in reader.records() {
         let record = record.map_err(unreadable)?;
         let line = record.position().map_or(0, csv::Position::line);
@@ -87,19 +87,14 @@ pub(super) fn compare(path: &Path, request: &Request) -> Result<Compared, Sessio
         };
         match pricer.row(&cell, line) {
             Ok(row) => rows.push(row),
-            Err(reason) => reasons.entry(reason).or_insert((0, line)).0 += 1,
+            Err(reason) => left.add(reason, line),
         }
     }
     if rows.is_empty() {
-        let most = reasons.iter().max_by_key(|(_, (count, _))| *count);
-        let reason = most.map_or_else(|| "it has no rows".to_owned(), |(reason, _)| reason.clone());
-        return Err(MeasureError::Empty { path: path.to_owned(), reason }.into());
+        return Err(MeasureError::Empty { path: path.to_owned(), reason: left.commonest() }.into());
     }
-    let left_out = reasons.into_iter().map(|(reason, (count, line))| {
-        format!("{}: {count} rows left out (first: line {line}): {reason}", path.display())
-    });
     let (groups, summary) = groups(rows, request);
-    Ok(Compared { groups, summary, left_out: left_out.collect() })
+    Ok(Compared { groups, summary, left_out: left.lines(&path.display().to_string()) })
 }
 
 /// Prices rows; a model per system is made once.

@@ -75,7 +75,7 @@ impl Emulator {
             let (seconds, exit_code) = self.emulate(job, &arguments, &path)?;
             let kept = Kept {
                 trompe_version: env!("CARGO_PKG_VERSION"),
-                software: &self.environment.software,
+                software: &self.environment.of(job.engine),
                 cluster: &job.cluster,
                 ranks: &job.ranks,
                 command: &arguments,
@@ -96,7 +96,8 @@ impl Emulator {
         }
         let (script, version) = (job.script.as_bytes(), env!("CARGO_PKG_VERSION").as_bytes());
         let place = format!("{} {} {}", job.cluster, job.per_node, job.ranks);
-        for part in [script, place.as_bytes(), node.as_bytes(), self.environment.software.as_bytes(), version]
+        let software = self.environment.of(job.engine);
+        for part in [script, place.as_bytes(), node.as_bytes(), software.as_bytes(), version]
             .into_iter()
             .chain(arguments.iter().map(String::as_bytes))
         {
@@ -173,15 +174,18 @@ fn seen(node: &NodeSheet) -> String {
 
 /// The files that `script` is made of.
 fn files(script: &'static str) -> Vec<&'static str> {
-    const MEGATRON: [&str; 6] = [
-        "megatron_gpt.py",
-        "megatron_fused.py",
-        "megatron_lm/arguments.py",
-        "megatron_lm/configs.py",
-        "megatron_lm/fused.py",
-        "megatron_lm/layers.py",
-    ];
-    if script.starts_with("megatron") { MEGATRON.to_vec() } else { vec![script, "common.py"] }
+    let others: &[&str] = if script.starts_with("megatron") {
+        &[
+            "megatron_gpt.py",
+            "megatron_lm/arguments.py",
+            "megatron_lm/configs.py",
+            "megatron_lm/fused.py",
+            "megatron_lm/layers.py",
+        ]
+    } else {
+        &["common.py"]
+    };
+    [&[script], others].concat()
 }
 
 /// The line of a log that is most likely to say what went wrong.
@@ -219,7 +223,11 @@ mod tests {
         let emulator = |software: &str| Emulator {
             folder: PathBuf::from("x"),
             scripts: PathBuf::from("jobs-1"),
-            environment: Environment { python: PathBuf::from("python3"), software: software.to_owned() },
+            environment: Environment {
+                python: PathBuf::from("python3"),
+                software: software.to_owned(),
+                engine: None,
+            },
             kept_only: true,
             limit: 1.0,
         };
@@ -227,11 +235,12 @@ mod tests {
             script: "a.py",
             arguments: vec!["--x".to_owned()],
             cluster: "a100-sxm4-80:8x1".to_owned(),
+            simulated: None,
             per_node: 8,
-            world: 8,
             ranks: "auto".to_owned(),
             micro_batches: 4,
-            multiple: 1,
+            counts: vec![4],
+            engine: false,
             sequences: 8,
             assumed: Vec::new(),
         };

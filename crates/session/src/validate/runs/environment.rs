@@ -27,8 +27,11 @@ pub const PACKAGES: [&str; 13] = [
 const PROBE: &str = "\
 import importlib.metadata as m
 print(' '.join(f'{name} {m.version(name)}' for name in ('torch', 'megatron-core')))
-import importlib.util, sys
-sys.exit(0 if importlib.util.find_spec('megatron') and importlib.util.find_spec('torch') else 3)";
+from importlib.util import find_spec as find
+import sys
+if find('transformer_engine') and find('transformer_engine_torch'):
+    print('transformer-engine', m.version('transformer-engine'))
+sys.exit(0 if find('megatron') and find('torch') else 3)";
 
 /// An interpreter that can run the jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +39,18 @@ pub(super) struct Environment {
     pub(super) python: PathBuf,
     /// Frameworks with their versions.
     pub(super) software: String,
+    /// TransformerEngine with its version, where it is there.
+    pub(super) engine: Option<String>,
+}
+
+impl Environment {
+    /// What a job runs with: only those over TransformerEngine depend on its version.
+    pub(super) fn of(&self, engine: bool) -> String {
+        match &self.engine {
+            Some(own) if engine => format!("{} {own}", self.software),
+            _ => self.software.clone(),
+        }
+    }
 }
 
 /// The folder of the environment that [`make`] makes.
@@ -56,18 +71,21 @@ pub(super) fn find(asked: Option<&Path>, cache: &Path) -> Result<Environment, Se
     let mut reason = String::new();
     for python in candidates {
         match probe(&python) {
-            Ok(software) => return Ok(Environment { python, software }),
+            Ok((software, engine)) => return Ok(Environment { python, software, engine }),
             Err(missing) => reason = format!("`{}` {missing}", python.display()),
         }
     }
     Err(SessionError::NoValidationEnvironment { reason })
 }
 
-fn probe(python: &Path) -> Result<String, String> {
+/// The versions of PyTorch and Megatron-Core, and of TransformerEngine where it is there.
+fn probe(python: &Path) -> Result<(String, Option<String>), String> {
     let output = Command::new(python).args(["-c", PROBE]).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("cannot be started: {error}"))?;
     if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut lines = text.lines().map(|line| line.trim().to_owned());
+        return Ok((lines.next().unwrap_or_default(), lines.next()));
     }
     let text = String::from_utf8_lossy(&output.stderr);
     let last = text.lines().last().unwrap_or("has no Megatron-Core").trim();

@@ -214,15 +214,17 @@ pub(super) fn job(golden: &Golden, sources: &Sources) -> Result<Job, String> {
         option(&mut arguments, "cublas-workspace", text(workspace));
     }
     let per_node = golden.gpus_per_node.unwrap_or(8).clamp(1, world);
+    let micro_batches = global / (dp * micro).max(1);
     Ok(Job {
         script: "megatron_fused.py",
         arguments,
         cluster: format!("{}:{per_node}x{}", sheet.name, world.div_ceil(per_node)),
+        simulated: None,
         per_node,
-        world,
         ranks: (world - 1).to_string(),
-        micro_batches: global / (dp * micro).max(1),
-        multiple: pp,
+        micro_batches,
+        counts: vec![micro_batches],
+        engine: false,
         sequences: micro * dp,
         assumed: Vec::new(),
     })

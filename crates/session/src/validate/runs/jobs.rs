@@ -1,6 +1,7 @@
 //! From a row of a table to the job that is emulated for it.
 
 use trompe_measure::runs::RunRow;
+use trompe_measure::runs::published::Completed;
 use trompe_measure::sources::Sources;
 
 use super::{megatron, mpt};
@@ -14,16 +15,18 @@ pub(super) struct Job {
     pub(super) arguments: Vec<String>,
     /// The cluster, as `--cluster` takes it.
     pub(super) cluster: String,
+    /// The cluster that it is simulated on, where its links are known better.
+    pub(super) simulated: Option<String>,
     /// Processes per node.
     pub(super) per_node: u64,
-    /// Processes of the job.
-    pub(super) world: u64,
     /// Which ranks run (`--ranks`).
     pub(super) ranks: String,
     /// Micro batches of a step.
     pub(super) micro_batches: u64,
-    /// Numbers of micro batches must be a multiple of this.
-    pub(super) multiple: u64,
+    /// The numbers of micro batches that are emulated, as [`counts`] chooses them.
+    pub(super) counts: Vec<u64>,
+    /// Whether it runs over TransformerEngine.
+    pub(super) engine: bool,
     /// Sequences of a step per micro batch: micro batch times data parallelism.
     pub(super) sequences: u64,
     /// What the row does not state.
@@ -32,19 +35,46 @@ pub(super) struct Job {
 
 /// Micro batches up to which a step is emulated as it is.
 const WHOLE: u64 = 16;
+/// Layers times micro batches up to which that costs little.
+const LITTLE: u64 = 320;
 
-impl Job {
+/// What must be known of a job to choose how much of a step is emulated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Length {
+    /// Micro batches of a step.
+    pub(super) micro_batches: u64,
+    /// Numbers of micro batches must be a multiple of this.
+    pub(super) multiple: u64,
+    /// Stages of the pipeline: from as many micro batches on, all stages are at work.
+    pub(super) stages: u64,
+    /// Layers.
+    pub(super) layers: u64,
+}
+
+impl Length {
     /// The numbers of micro batches that are emulated: all of them, or two from which the step follows along a line
     /// (what a schedule does between its warm-up and its end repeats).
-    pub(super) fn counts(&self) -> Vec<u64> {
-        if self.micro_batches <= WHOLE {
-            return vec![self.micro_batches];
+    pub(super) fn counts(self) -> Vec<u64> {
+        let whole = vec![self.micro_batches];
+        if self.micro_batches <= WHOLE && self.micro_batches * self.layers <= LITTLE {
+            return whole;
         }
         let up = |count: u64| count.div_ceil(self.multiple) * self.multiple;
-        let (first, second) = (up(8), up(12).max(up(8) + self.multiple));
-        if second >= self.micro_batches { vec![self.micro_batches] } else { vec![first, second] }
+        let (few, more) = if 12 * self.layers <= LITTLE { (8, 12) } else { (4, 6) };
+        let first = up(few.max(self.stages));
+        let second = up(more).max(first + self.multiple.max(more - few));
+        if second >= self.micro_batches { whole } else { vec![first, second] }
     }
 
+    /// Iterations that are emulated: the first makes the optimizer's state, and host times are medians over the others.
+    /// A long step has enough of everything within it.
+    pub(super) fn iterations(self) -> u64 {
+        let most = self.counts().into_iter().max().unwrap_or(1);
+        if most * self.layers <= LITTLE { 4 } else { 2 }
+    }
+}
+
+impl Job {
     /// The arguments with `count` micro batches.
     pub(super) fn with_micro_batches(&self, count: u64) -> Vec<String> {
         let mut arguments = self.arguments.clone();
@@ -53,22 +83,17 @@ impl Job {
     }
 }
 
-/// The job of `row`.
+/// The job of a row; with `engine`, the interpreter has TransformerEngine.
 ///
 /// # Errors
 /// In words, when there is none.
-pub(super) fn job(row: &RunRow, sources: &Sources) -> Result<Job, String> {
+pub(super) fn job(completed: &Completed, sources: &Sources, engine: bool) -> Result<Job, String> {
+    let row = &completed.row;
     let framework = row.framework.to_ascii_lowercase();
-    if row.precision.to_ascii_lowercase().contains("fp8") {
-        return Err("FP8 training needs TransformerEngine, which is not emulated".to_owned());
-    }
-    if row.n_experts.is_some_and(|experts| experts > 1) || row.ep.is_some_and(|ep| ep > 1) {
-        return Err("mixtures of experts state too little of their model".to_owned());
-    }
     if framework.contains("foundry") || framework.contains("fsdp") {
         mpt::job(row, sources)
     } else if ["megatron", "nemo", "vtrain"].iter().any(|name| framework.contains(name)) {
-        megatron::job(row, sources)
+        megatron::job(completed, sources, engine)
     } else {
         Err(format!("no script stands for the framework `{}`", row.framework))
     }
@@ -99,37 +124,29 @@ pub(super) fn option(arguments: &mut Vec<String>, name: &str, value: impl ToStri
 mod tests {
     use super::*;
 
-    fn counts(micro_batches: u64, multiple: u64) -> Vec<u64> {
-        let job = Job {
-            script: "x.py",
-            arguments: Vec::new(),
-            cluster: "a100-sxm4-80:8x1".to_owned(),
-            per_node: 8,
-            world: 8,
-            ranks: "auto".to_owned(),
-            micro_batches,
-            multiple,
-            sequences: 4,
-            assumed: Vec::new(),
-        };
-        job.counts()
-    }
-
     #[test]
     fn long_steps_are_sampled_at_two_lengths() {
-        assert_eq!(counts(16, 1), [16]);
-        assert_eq!(counts(64, 1), [8, 12]);
-        assert_eq!(counts(64, 8), [8, 16]);
-        assert_eq!(counts(17, 8), [8, 16]);
-        assert_eq!(counts(256, 35), [35, 70]);
-        assert_eq!(counts(40, 35), [40]);
+        let check = |micro_batches, multiple, stages, layers, expect: &[u64], iterations| {
+            let length = Length { micro_batches, multiple, stages, layers };
+            assert_eq!((length.counts().as_slice(), length.iterations()), (expect, iterations), "{length:?}");
+        };
+        check(16, 1, 1, 20, &[16], 4);
+        check(64, 1, 1, 20, &[8, 12], 4);
+        check(64, 1, 1, 32, &[4, 6], 4);
+        check(4, 1, 1, 96, &[4], 2);
+        check(16, 1, 1, 96, &[4, 6], 2);
+        check(64, 8, 8, 96, &[8, 16], 2);
+        check(64, 1, 8, 96, &[8, 10], 2);
+        check(280, 35, 35, 105, &[35, 70], 2);
+        check(40, 35, 35, 105, &[40], 2);
     }
 
     #[test]
     fn rows_without_a_script_say_why() {
         let sources = Sources::builtin();
-        let check = |row: RunRow, expect: &str| {
-            let error = job(&row, &sources).unwrap_err();
+        let check = |row: RunRow, engine: bool, expect: &str| {
+            let completed = Completed { row, ..Completed::default() };
+            let error = job(&completed, &sources, engine).unwrap_err();
             assert!(error.contains(expect), "{error}");
         };
         let row = |framework: &str| RunRow {
@@ -141,12 +158,11 @@ mod tests {
             micro_batch: Some(1),
             ..RunRow::default()
         };
-        check(row("JAX"), "no script stands for the framework `JAX`");
-        check(row("Megatron-LM"), "`hidden` is empty");
-        check(RunRow { precision: "FP8".to_owned(), ..row("NeMo") }, "TransformerEngine");
-        check(
-            RunRow { gpu: "H9000".to_owned(), hidden: Some(64), ..row("Megatron") },
-            "no sheet knows the GPU",
-        );
+        check(row("JAX"), true, "no script stands for the framework `JAX`");
+        check(row("Megatron-LM"), true, "`hidden` is empty");
+        let wide = |framework: &str| RunRow { hidden: Some(64), global_batch: Some(8), ..row(framework) };
+        check(RunRow { precision: "FP8".to_owned(), ..wide("NeMo") }, false, "TransformerEngine");
+        check(RunRow { n_experts: Some(8), ..wide("NeMo") }, true, "experts a token goes to");
+        check(RunRow { gpu: "H9000".to_owned(), ..wide("Megatron") }, true, "no sheet knows the GPU");
     }
 }

@@ -1,87 +1,82 @@
 //! GPTs of Megatron-LM and its kin (Megatron-DeepSpeed, NeMo), emulated with Megatron-Core.
+//!
+//! Two generations of software ran these rows. Until 2022 there were kernels of Megatron-LM's own and of Apex, for which
+//! stand-ins are at hand; attention was scores, softmax and context apart. Since 2023 the layers are TransformerEngine's:
+//! where the interpreter has it, those rows run over the real one, in FP8 too; without it, over PyTorch's fused attention.
 
 use trompe_measure::runs::RunRow;
+use trompe_measure::runs::published::{Completed, Kind, Model};
 use trompe_measure::sources::Sources;
 
-use super::jobs::{Job, cluster, needed, option};
-
-/// Iterations that are emulated: the first makes the optimizer's state, and host times are medians over the others.
-pub(super) const ITERATIONS: u64 = 4;
+use super::jobs::{Job, Length, cluster, needed, option};
 
 /// The first rank of each pipeline stage of `per_stage` ranks: the others of a stage do the same work as it.
 pub(super) fn stages(count: u64, per_stage: u64) -> String {
     (0..count).map(|stage| (stage * per_stage).to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// The job of `row`.
+/// How a row is spread.
+struct Layout {
+    tp: u64,
+    pp: u64,
+    cp: u64,
+    dp: u64,
+    vp: u64,
+    micro: u64,
+    length: Length,
+}
+
+/// The job of a row; with `engine`, the interpreter has TransformerEngine.
 ///
 /// # Errors
 /// In words, when the row states too little.
-pub(super) fn job(row: &RunRow, sources: &Sources) -> Result<Job, String> {
-    let (hidden, layers) = (needed(row.hidden, "hidden")?, needed(row.layers, "layers")?);
+pub(super) fn job(completed: &Completed, sources: &Sources, engine: bool) -> Result<Job, String> {
+    let row = &completed.row;
+    let mut assumed = completed.assumed.clone();
+    let hidden = needed(row.hidden, "hidden")?;
     let (cluster, per_node, gpus) = cluster(row, sources)?;
-    let (seq, tp, pp) = (needed(row.seq, "seq")?, row.tp.unwrap_or(1), row.pp.unwrap_or(1));
-    let (cp, vp) = (row.cp.unwrap_or(1), row.vp.unwrap_or(1));
-    if gpus % (tp * pp * cp) != 0 {
-        return Err(format!("{gpus} GPUs are no multiple of TP x PP x CP = {}", tp * pp * cp));
-    }
-    let dp = gpus / (tp * pp * cp);
-    let mut assumed = Vec::new();
+    let layout = layout(row, gpus)?;
     let heads = row.heads.unwrap_or_else(|| {
         let heads = (hidden / 128).max(1);
         assumed.push(format!("{heads} attention heads of 128"));
         heads
     });
-    let global = needed(row.global_batch, "global_batch")?;
-    let micro = match row.micro_batch {
-        Some(micro) => micro,
-        None if pp == 1 && global % dp == 0 && global / dp <= 16 => global / dp,
-        None => return Err("`micro_batch` is empty".to_owned()),
-    };
-    if global % (dp * micro) != 0 {
-        return Err(format!("a batch of {global} is no multiple of DP {dp} x micro batch {micro}"));
+    let framework = row.framework.to_ascii_lowercase();
+    let recent = framework.contains("nemo") || framework.contains("te 2");
+    let eight_bits = row.precision.to_ascii_lowercase().contains("fp8");
+    if eight_bits && !engine {
+        return Err("FP8 training needs TransformerEngine: name an interpreter that has it with `--python`"
+            .to_owned());
     }
-    let micro_batches = global / (dp * micro);
-    // Recent software: attention with one kernel for scores, softmax and context, no dropout, and a sharded optimizer
-    // with overlapped reductions.
-    let recent = row.framework.to_ascii_lowercase().contains("nemo");
+    let engine = engine && (recent || eight_bits);
     let mut arguments = Vec::new();
     for (name, value) in [
-        ("num-layers", layers),
+        ("num-layers", layout.length.layers),
         ("hidden-size", hidden),
         ("num-attention-heads", heads),
-        ("seq-length", seq),
-        ("micro-batch-size", micro),
-        ("train-iters", ITERATIONS),
-        ("tensor-model-parallel-size", tp),
-        ("pipeline-model-parallel-size", pp),
+        ("seq-length", needed(row.seq, "seq")?),
+        ("micro-batch-size", layout.micro),
+        ("train-iters", layout.length.iterations()),
+        ("tensor-model-parallel-size", layout.tp),
+        ("pipeline-model-parallel-size", layout.pp),
     ] {
         option(&mut arguments, name, value);
     }
     let mut switch = |name: &str| arguments.push(format!("--{name}"));
-    switch(if row.precision.to_ascii_lowercase().contains("bf16") { "bf16" } else { "fp16" });
+    let half = !eight_bits && !row.precision.to_ascii_lowercase().contains("bf16");
+    switch(if half { "fp16" } else { "bf16" });
     switch("no-check-for-nan-in-loss-and-grad");
-    let sequence_parallel = row.recompute.contains("seqpar") || recent && tp > 1;
-    if sequence_parallel && tp > 1 {
+    if (row.recompute.contains("seqpar") || recent) && layout.tp > 1 {
         switch("sequence-parallel");
     }
-    if recent && dp * cp > 1 {
+    if recent && layout.dp * layout.cp > 1 {
         switch("use-distributed-optimizer");
-        switch("overlap-grad-reduce");
-        switch("overlap-param-gather");
-    }
-    if row.model.to_ascii_lowercase().starts_with("llama") {
-        for name in ["swiglu", "disable-bias-linear", "untie-embeddings-and-output-weights"] {
-            switch(name);
+        if framework.contains("nemo") {
+            switch("overlap-grad-reduce");
+            switch("overlap-param-gather");
         }
-        option(&mut arguments, "normalization", "RMSNorm");
-        option(&mut arguments, "position-embedding-type", "rope");
-    } else if row.model.starts_with("nemotron") {
-        for name in ["squared-relu", "disable-bias-linear", "untie-embeddings-and-output-weights"] {
-            switch(name);
-        }
-        option(&mut arguments, "position-embedding-type", "rope");
     }
+    model_switches(row, completed.model.as_ref(), &mut arguments);
     match row.recompute.split('+').next().unwrap_or_default() {
         "full" => {
             option(&mut arguments, "recompute-granularity", "full");
@@ -92,27 +87,32 @@ pub(super) fn job(row: &RunRow, sources: &Sources) -> Result<Job, String> {
         _ => {}
     }
     if recent {
-        option(&mut arguments, "attention-backend", "flash");
+        // TransformerEngine's fused attention is cuDNN's.
+        option(&mut arguments, "attention-backend", if engine { "fused" } else { "flash" });
         option(&mut arguments, "attention-dropout", 0.0);
         option(&mut arguments, "hidden-dropout", 0.0);
     } else {
         assumed.push("dropout 0.1, fused softmax, GeLU and dropout".to_owned());
     }
-    if cp > 1 {
-        option(&mut arguments, "context-parallel-size", cp);
+    if eight_bits {
+        option(&mut arguments, "fp8-format", "hybrid");
+        option(&mut arguments, "fp8-amax-history-len", 1024);
+        option(&mut arguments, "fp8-amax-compute-algo", "max");
     }
-    if pp > 1 && vp > 1 {
-        option(&mut arguments, "num-virtual-stages-per-pipeline-rank", vp);
-        if layers % (pp * vp) != 0 {
-            return Err(format!("{layers} layers are no multiple of PP x VP = {}", pp * vp));
-        }
-    } else if layers % pp != 0 {
-        return Err(format!("{layers} layers are no multiple of PP = {pp}"));
+    if layout.tp > 1 && framework.contains("nemo") {
+        assumed.push("tensor-parallel communication is not overlapped (NeMo's user buffers)".to_owned());
+    }
+    if layout.cp > 1 {
+        option(&mut arguments, "context-parallel-size", layout.cp);
+    }
+    if layout.pp > 1 && layout.vp > 1 {
+        option(&mut arguments, "num-virtual-stages-per-pipeline-rank", layout.vp);
     }
     if let Some(ffn) = row.ffn {
         option(&mut arguments, "ffn-hidden-size", ffn);
     }
-    if let Some(groups) = row.kv_heads.filter(|groups| *groups < heads) {
+    let latent = completed.model.as_ref().is_some_and(|model| model.kind == Kind::DeepSeek);
+    if let Some(groups) = row.kv_heads.filter(|groups| *groups < heads && !latent) {
         arguments.push("--group-query-attention".to_owned());
         option(&mut arguments, "num-query-groups", groups);
     }
@@ -120,16 +120,190 @@ pub(super) fn job(row: &RunRow, sources: &Sources) -> Result<Job, String> {
         Some(vocab) => option(&mut arguments, "vocab-size", vocab),
         None => assumed.push("GPT-2's vocabulary of 50257".to_owned()),
     }
+    experts(completed, layout.length.layers, engine, &mut arguments)?;
+    arguments.extend(completed.arguments.iter().cloned());
     Ok(Job {
-        script: "megatron_fused.py",
+        script: if engine { "megatron_engine.py" } else { "megatron_fused.py" },
         arguments,
+        simulated: completed
+            .node
+            .as_ref()
+            .filter(|_| per_node == 8)
+            .map(|node| format!("{node}:{}", gpus / 8)),
         cluster,
         per_node,
-        world: gpus,
-        ranks: stages(pp, tp * cp * dp),
-        micro_batches,
-        multiple: if vp > 1 { pp } else { 1 },
-        sequences: micro * dp,
+        ranks: stages(layout.pp, layout.tp * layout.cp * layout.dp),
+        micro_batches: layout.length.micro_batches,
+        counts: layout.length.counts(),
+        engine,
+        sequences: layout.micro * layout.dp,
         assumed,
     })
+}
+
+/// How `row` is spread over `gpus` devices.
+fn layout(row: &RunRow, gpus: u64) -> Result<Layout, String> {
+    let layers = needed(row.layers, "layers")?;
+    let (tp, pp) = (row.tp.unwrap_or(1), row.pp.unwrap_or(1));
+    let (cp, vp) = (row.cp.unwrap_or(1), row.vp.unwrap_or(1));
+    if gpus % (tp * pp * cp) != 0 {
+        return Err(format!("{gpus} GPUs are no multiple of TP x PP x CP = {}", tp * pp * cp));
+    }
+    let dp = gpus / (tp * pp * cp);
+    let global = needed(row.global_batch, "global_batch")?;
+    let micro = match row.micro_batch {
+        Some(micro) => micro,
+        None if pp == 1 && global % dp == 0 && global / dp <= 16 => global / dp,
+        None => return Err("`micro_batch` is empty".to_owned()),
+    };
+    if global % (dp * micro) != 0 {
+        return Err(format!("a batch of {global} is no multiple of DP {dp} x micro batch {micro}"));
+    }
+    let parts = if pp > 1 { pp * vp } else { 1 };
+    if layers % parts != 0 {
+        return Err(format!("{layers} layers are no multiple of PP x VP = {parts}"));
+    }
+    let multiple = if pp > 1 && vp > 1 { pp } else { 1 };
+    let length = Length { micro_batches: global / (dp * micro), multiple, stages: pp, layers };
+    Ok(Layout { tp, pp, cp, dp, vp, micro, length })
+}
+
+/// What a family of models is made of.
+fn model_switches(row: &RunRow, model: Option<&Model>, arguments: &mut Vec<String>) {
+    let name = row.model.to_ascii_lowercase();
+    let kind = match model {
+        Some(model) => model.kind,
+        None if name.starts_with("llama") => Kind::Llama,
+        None if name.starts_with("nemotron") => Kind::Nemotron,
+        None => Kind::Gpt,
+    };
+    let activation = match kind {
+        Kind::Gpt => return,
+        Kind::Nemotron => "squared-relu",
+        Kind::Llama | Kind::DeepSeek => "swiglu",
+    };
+    for name in [activation, "disable-bias-linear", "untie-embeddings-and-output-weights"] {
+        arguments.push(format!("--{name}"));
+    }
+    if kind != Kind::Nemotron {
+        option(arguments, "normalization", "RMSNorm");
+    }
+    option(arguments, "position-embedding-type", "rope");
+    if kind == Kind::DeepSeek {
+        for name in ["multi-latent-attention", "qk-layernorm"] {
+            arguments.push(format!("--{name}"));
+        }
+        option(arguments, "q-lora-rank", 1536);
+        option(arguments, "rotary-scaling-factor", 1);
+    }
+}
+
+/// The experts of a mixture; tokens go to them by `trompe run`'s policy, which is balanced.
+fn experts(
+    completed: &Completed,
+    layers: u64,
+    engine: bool,
+    arguments: &mut Vec<String>,
+) -> Result<(), String> {
+    let row = &completed.row;
+    let Some(count) = row.n_experts.filter(|count| *count > 1) else {
+        return match row.ep {
+            Some(ep) if ep > 1 => Err("expert parallelism without a number of experts".to_owned()),
+            _ => Ok(()),
+        };
+    };
+    let model = completed.model.as_ref();
+    let per_token = model.and_then(|model| model.experts_per_token);
+    let per_token = per_token.ok_or("a mixture that does not state how many experts a token goes to")?;
+    option(arguments, "num-experts", count);
+    option(arguments, "moe-router-topk", per_token);
+    option(arguments, "expert-model-parallel-size", row.ep.unwrap_or(1));
+    option(arguments, "moe-token-dispatcher-type", "alltoall");
+    if engine {
+        arguments.push("--moe-grouped-gemm".to_owned());
+    }
+    let Some(model) = model else { return Ok(()) };
+    if let Some(width) = model.expert_ffn {
+        option(arguments, "moe-ffn-hidden-size", width);
+    }
+    if let Some(width) = model.shared_ffn {
+        option(arguments, "moe-shared-expert-intermediate-size", width);
+    }
+    if model.dense_layers > 0 && model.dense_layers < layers {
+        let (dense, others) = (model.dense_layers, layers - model.dense_layers);
+        option(arguments, "moe-layer-freq", format!("[0]*{dense}+[1]*{others}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use trompe_measure::runs::published::Published;
+
+    use super::*;
+
+    fn line(row: RunRow, engine: bool) -> String {
+        let row = RunRow {
+            gpu: "H100-SXM5-80GB".to_owned(),
+            n_gpus: Some(16),
+            seq: Some(4096),
+            micro_batch: Some(1),
+            global_batch: Some(16),
+            ..row
+        };
+        let completed = Published::builtin().complete(&row);
+        let job = job(&completed, &Sources::builtin(), engine).unwrap();
+        format!("{} {} on {}", job.script, job.arguments.join(" "), job.ranks)
+    }
+
+    fn named(framework: &str, model: &str, precision: &str) -> RunRow {
+        RunRow {
+            framework: framework.to_owned(),
+            model: model.to_owned(),
+            precision: precision.to_owned(),
+            ..RunRow::default()
+        }
+    }
+
+    #[test]
+    fn recent_rows_run_over_the_engine_where_it_is() {
+        let row = || RunRow { tp: Some(4), ..named("NeMo24.x", "Nemotron4-15b", "BF16") };
+        let with = line(row(), true);
+        assert!(
+            with.starts_with("megatron_engine.py") && with.contains("--attention-backend fused"),
+            "{with}"
+        );
+        assert!(with.contains("--squared-relu") && with.contains("--num-query-groups 8"), "{with}");
+        let without = line(row(), false);
+        assert!(without.starts_with("megatron_fused.py"), "{without}");
+        let eight = line(RunRow { precision: "FP8".to_owned(), ..row() }, true);
+        assert!(eight.contains("--bf16") && eight.contains("--fp8-format hybrid"), "{eight}");
+        let old = line(
+            RunRow { hidden: Some(1024), layers: Some(8), ..named("Megatron-LM 2021", "g", "fp16") },
+            true,
+        );
+        assert!(old.starts_with("megatron_fused.py") && !old.contains("dropout 0"), "{old}");
+    }
+
+    #[test]
+    fn mixtures_have_their_experts() {
+        let mixtral = line(RunRow { ep: Some(8), ..named("NeMo", "Mixtral 8x7B", "bf16") }, true);
+        assert!(
+            mixtral.contains("--num-experts 8 --moe-router-topk 2 --expert-model-parallel-size 8"),
+            "{mixtral}"
+        );
+        let deep = RunRow {
+            layers: Some(4),
+            pp: Some(2),
+            ep: Some(4),
+            ..named("Megatron-LM 0.14 / TE 2.11", "deepseekv3", "bf16")
+        };
+        let deep = line(deep, true);
+        for part in
+            ["--multi-latent-attention", "--moe-layer-freq [0]*1+[1]*3", "--moe-expert-capacity-factor 1"]
+        {
+            assert!(deep.contains(part), "{part} is not in {deep}");
+        }
+        assert!(!deep.contains("group-query") && deep.ends_with("on 0,8"), "{deep}");
+    }
 }

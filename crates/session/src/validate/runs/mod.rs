@@ -17,8 +17,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use trompe_measure::Left;
+use trompe_measure::runs::published::Published;
 use trompe_measure::runs::score::{groups, orderings};
-use trompe_measure::runs::{Compared, Group, LeftOut, Ordering, RunRow, golden, row};
+use trompe_measure::runs::{Compared, Group, Ordering, RunRow, golden, row};
 use trompe_measure::sources::Sources;
 
 use self::emulate::Emulator;
@@ -129,9 +131,11 @@ impl Comparison<'_> {
     }
 
     /// All rows of a table.
-    fn runs(&self, rows: &[RunRow], left: &mut LeftOut, found: &mut RunErrors, progress: &mut dyn Progress) {
+    fn runs(&self, rows: &[RunRow], left: &mut Left, found: &mut RunErrors, progress: &mut dyn Progress) {
         let own = &self.request.whole;
         let mut wanted: Vec<(&RunRow, jobs::Job)> = Vec::new();
+        let published = Published::builtin();
+        let engine = self.emulator.environment.engine.is_some();
         for row in rows {
             if own.source.as_ref().is_some_and(|source| !row.source.contains(source.as_str())) {
                 left.add("its source was not asked for", row.line);
@@ -141,7 +145,7 @@ impl Comparison<'_> {
                 left.add("its exact command line is among the goldens", row.line);
                 continue;
             }
-            match jobs::job(row, self.sources) {
+            match jobs::job(&published.complete(row), self.sources, engine) {
                 Ok(job) => wanted.push((row, job)),
                 Err(reason) => left.add(reason, row.line),
             }
@@ -198,15 +202,14 @@ impl Comparison<'_> {
         progress: &mut dyn Progress,
     ) -> Result<Vec<(u64, trompe_trace::job::JobTrace)>, String> {
         let mut told = |text: &str| progress.note(&format!("{name}: {text}"));
-        let counts = job.counts();
-        counts.into_iter().map(|count| Ok((count, self.emulator.trace(job, count, &mut told)?))).collect()
+        job.counts.iter().map(|count| Ok((*count, self.emulator.trace(job, *count, &mut told)?))).collect()
     }
 
     /// All records.
     fn goldens(
         &self,
         records: &[golden::Golden],
-        left: &mut LeftOut,
+        left: &mut Left,
         found: &mut RunErrors,
         progress: &mut dyn Progress,
     ) {
@@ -223,7 +226,6 @@ impl Comparison<'_> {
         let count = wanted.len();
         for (at, (record, job)) in wanted.into_iter().enumerate() {
             let name = format!("{}/{count} golden {}", at + 1, record.name());
-            let job = jobs::Job { multiple: job.micro_batches.max(1), ..job };
             let predicted = self.traces(&job, &name, progress).and_then(|traces| {
                 let choices = self.choices(HostChoice::Off);
                 Traced { job, traces }.predict(&choices, self.pricer, None)

@@ -6,7 +6,7 @@
 use trompe_measure::runs::RunRow;
 use trompe_measure::sources::Sources;
 
-use super::jobs::{Job, cluster, needed, option};
+use super::jobs::{Job, Length, cluster, needed, option};
 
 /// Iterations that are emulated.
 const ITERATIONS: u64 = 4;
@@ -55,11 +55,12 @@ pub(super) fn job(row: &RunRow, sources: &Sources) -> Result<Job, String> {
         script: "mpt_fsdp.py",
         arguments,
         cluster,
+        simulated: None,
         per_node,
-        world: gpus,
         ranks: "0".to_owned(),
         micro_batches,
-        multiple: 1,
+        counts: Length { micro_batches, multiple: 1, stages: 1, layers: 1 }.counts(),
+        engine: false,
         sequences,
         assumed: vec!["first-generation fused attention; the network of the cluster's node sheet".to_owned()],
     })

@@ -45,7 +45,8 @@ impl Traced {
         pricer: &Pricer,
         clock: Option<f64>,
     ) -> Result<Outcome, String> {
-        let cluster = resolve(&self.job.cluster).map_err(|error| error.to_string())?;
+        let cluster = resolve(self.job.simulated.as_ref().unwrap_or(&self.job.cluster))
+            .map_err(|error| error.to_string())?;
         let choices = Choices { explain: false, timeline_steps: 0, ..choices.clone() };
         let mut outcomes = Vec::new();
         for (count, trace) in &self.traces {
