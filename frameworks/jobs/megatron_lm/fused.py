@@ -139,8 +139,10 @@ def single_kernels():
 
 
 def accumulated_products():
-    """Apex's product of a weight's gradient that adds to the gradient there is, for the layers that Megatron-Core
-    has itself: a product and an addition in place."""
+    """Apex's product of a weight's gradient that adds to the gradient there is: a product and an addition.
+
+    For Megatron-Core's own layers; TransformerEngine's add inside of their products.
+    """
 
     def accumulate(inputs, gradient, total):
         total.add_(gradient.flatten(0, -2).t() @ inputs.flatten(0, -2))
