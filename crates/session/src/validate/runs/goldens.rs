@@ -158,11 +158,11 @@ impl MemoryCompared {
     }
 }
 
-/// The job of a record.
+/// The job of a record; with `engine`, the interpreter has TransformerEngine, and records that ran over it do so.
 ///
 /// # Errors
 /// In words, when it cannot be emulated.
-pub(super) fn job(golden: &Golden, sources: &Sources) -> Result<Job, String> {
+pub(super) fn job(golden: &Golden, sources: &Sources, engine: bool) -> Result<Job, String> {
     let family = golden.test_case.split('/').next().unwrap_or_default();
     if family != "gpt" {
         return Err(format!("models of the family `{family}` have no script"));
@@ -199,12 +199,21 @@ pub(super) fn job(golden: &Golden, sources: &Sources) -> Result<Job, String> {
         }
     }
     option(&mut arguments, "train-iters", 4);
-    let engine = golden.argument("--transformer-impl").as_deref() == Some("transformer_engine");
-    if engine && fused_attention(golden) {
-        arguments.retain(|argument| argument != "--attention-backend" && argument != "auto");
-        option(&mut arguments, "attention-backend", "flash");
-    }
+    let over_engine = golden.argument("--transformer-impl").as_deref() == Some("transformer_engine");
+    let engine = engine && over_engine;
     if engine {
+        // They say which attention it may choose.
+        let chosen = golden.env_vars.iter().filter(|(name, _)| name.starts_with("NVTE_"));
+        let pairs: Vec<String> = chosen.map(|(name, value)| format!("{name}={}", text(value))).collect();
+        if !pairs.is_empty() {
+            arguments.push("--environment".to_owned());
+            arguments.extend(pairs);
+        }
+    } else if over_engine {
+        if fused_attention(golden) {
+            arguments.retain(|argument| argument != "--attention-backend" && argument != "auto");
+            option(&mut arguments, "attention-backend", "flash");
+        }
         // 4 MiB, on Hopper and newer 32 MiB (`get_cublas_workspace_size_bytes` of TransformerEngine).
         let bytes = if sheet.compute.capability_major >= 9 { 33_554_432 } else { 4_194_304 };
         option(&mut arguments, "stand-in-engine", bytes);
@@ -216,7 +225,7 @@ pub(super) fn job(golden: &Golden, sources: &Sources) -> Result<Job, String> {
     let per_node = golden.gpus_per_node.unwrap_or(8).clamp(1, world);
     let micro_batches = global / (dp * micro).max(1);
     Ok(Job {
-        script: "megatron_fused.py",
+        script: if engine { "megatron_engine.py" } else { "megatron_fused.py" },
         arguments,
         cluster: format!("{}:{per_node}x{}", sheet.name, world.div_ceil(per_node)),
         simulated: None,
@@ -224,7 +233,7 @@ pub(super) fn job(golden: &Golden, sources: &Sources) -> Result<Job, String> {
         ranks: (world - 1).to_string(),
         micro_batches,
         counts: vec![micro_batches],
-        engine: false,
+        engine,
         sequences: micro * dp,
         assumed: Vec::new(),
     })
@@ -276,7 +285,7 @@ mod tests {
         let sources = Sources::builtin();
         let base = "\"--num-layers\": 2, \"--micro-batch-size\": 4, \"--global-batch-size\": 32, \"--bf16\": true, \
                     \"--save\": \"x\", \"--fp16\": false, \"--transformer-impl\": \"transformer_engine\"";
-        let job = super::job(&golden(base), &sources).unwrap();
+        let job = super::job(&golden(base), &sources, false).unwrap();
         let line = job.arguments.join(" ");
         assert_eq!(
             line,
@@ -284,7 +293,13 @@ mod tests {
              33554432 --keep-workspaces 2"
         );
         assert_eq!((job.micro_batches, job.sequences, job.ranks.as_str()), (1, 32, "7"));
-        let error = super::job(&golden("\"--warp-speed\": 9"), &sources).unwrap_err();
+        let real = super::job(&golden(base), &sources, true).unwrap();
+        assert_eq!(real.script, "megatron_engine.py");
+        assert_eq!(
+            real.arguments.join(" "),
+            "--bf16 --micro-batch-size 4 --num-layers 2 --train-iters 4 --keep-workspaces 2"
+        );
+        let error = super::job(&golden("\"--warp-speed\": 9"), &sources, false).unwrap_err();
         assert!(error.contains("--warp-speed"), "{error}");
     }
 }

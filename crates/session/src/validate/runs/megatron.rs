@@ -146,7 +146,7 @@ fn layout(row: &RunRow, gpus: u64) -> Result<Layout, String> {
     let layers = needed(row.layers, "layers")?;
     let (tp, pp) = (row.tp.unwrap_or(1), row.pp.unwrap_or(1));
     let (cp, vp) = (row.cp.unwrap_or(1), row.vp.unwrap_or(1));
-    if gpus % (tp * pp * cp) != 0 {
+    if !gpus.is_multiple_of(tp * pp * cp) {
         return Err(format!("{gpus} GPUs are no multiple of TP x PP x CP = {}", tp * pp * cp));
     }
     let dp = gpus / (tp * pp * cp);

@@ -215,7 +215,7 @@ impl Comparison<'_> {
     ) {
         let mut wanted = Vec::new();
         for record in records {
-            match goldens::job(record, self.sources) {
+            match goldens::job(record, self.sources, self.emulator.environment.engine.is_some()) {
                 Ok(job) => wanted.push((record, job)),
                 Err(reason) => left.add(reason, record.line),
             }
