@@ -3,9 +3,9 @@
 TransformerEngine is the real one. Stand-ins (`megatron_lm/fused.py`) take the place of Apex's accumulating
 product and of the activations that PyTorch's compiler fuses. Takes the same arguments and
 
-    --environment NAME=VALUE ...   variables of the job, for example those that choose its attention kernel
-    --cublas-workspace TEXT        CUBLAS_WORKSPACE_CONFIG of the job
-    --keep-workspaces N            N workspaces of cuBLAS that stay allocated, as in older PyTorch
+    --cublas-workspace TEXT   CUBLAS_WORKSPACE_CONFIG of the job
+    --keep-workspaces N       N workspaces of cuBLAS that stay allocated, as in older PyTorch
+    --flash-layout            attention over batches of rows, as TransformerEngine calls FlashAttention
 """
 
 import argparse
@@ -16,18 +16,32 @@ import sys
 from megatron_lm import fused
 
 
+def flash_layout():
+    """Attention over copies with the batch first, its result copied back: both stay for the backward pass."""
+    attention = importlib.import_module("transformer_engine.pytorch").DotProductAttention
+    forward = attention.forward
+
+    def turned(self, query, key, value, *others, qkv_format=None, **named):
+        rows = [x.transpose(0, 1).contiguous() for x in (query, key, value)]
+        result = forward(self, *rows, *others, qkv_format="bshd", **named)
+        return result.transpose(0, 1).contiguous()
+
+    attention.forward = turned
+
+
 def main():
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--environment", nargs="*", default=[])
     parser.add_argument("--cublas-workspace")
     parser.add_argument("--keep-workspaces", type=int, default=0)
+    parser.add_argument("--flash-layout", action="store_true")
     own, others = parser.parse_known_args()
     sys.argv[1:] = ["--transformer-impl", "transformer_engine", *others]
-    os.environ.update(pair.split("=", 1) for pair in own.environment)
     if own.cublas_workspace:
         os.environ["CUBLAS_WORKSPACE_CONFIG"] = own.cublas_workspace
     fused.accumulated_products()
     fused.single_kernels()
+    if own.flash_layout:
+        flash_layout()
     kept = fused.workspaces(own.keep_workspaces, own.cublas_workspace, 0)
     importlib.import_module("megatron_gpt").main()
     del kept

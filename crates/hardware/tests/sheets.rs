@@ -57,6 +57,7 @@ fn the_catalogue_has_all_devices_and_nodes() {
         "dgx-v100",
         "gb200-nvl72",
         "gh200-quad",
+        "hgx-a100-hdr4",
         "hgx-h100-roce",
         "hgx-h800",
         "pcie-server",

@@ -201,19 +201,17 @@ pub(super) fn job(golden: &Golden, sources: &Sources, engine: bool) -> Result<Jo
     option(&mut arguments, "train-iters", 4);
     let over_engine = golden.argument("--transformer-impl").as_deref() == Some("transformer_engine");
     let engine = engine && over_engine;
-    if engine {
-        // They say which attention it may choose.
-        let chosen = golden.env_vars.iter().filter(|(name, _)| name.starts_with("NVTE_"));
-        let pairs: Vec<String> = chosen.map(|(name, value)| format!("{name}={}", text(value))).collect();
-        if !pairs.is_empty() {
-            arguments.push("--environment".to_owned());
-            arguments.extend(pairs);
+    if over_engine && fused_attention(golden) {
+        // FlashAttention in the containers; it takes and gives rows of a batch, so that copies are kept in every layer. Without
+        // it TransformerEngine takes cuDNN's.
+        arguments.retain(|argument| argument != "--attention-backend" && argument != "auto");
+        option(&mut arguments, "attention-backend", if engine { "fused" } else { "flash" });
+        let chosen = golden.argument("--attention-backend");
+        if engine && chosen.is_none_or(|backend| backend != "fused") {
+            arguments.push("--flash-layout".to_owned());
         }
-    } else if over_engine {
-        if fused_attention(golden) {
-            arguments.retain(|argument| argument != "--attention-backend" && argument != "auto");
-            option(&mut arguments, "attention-backend", "flash");
-        }
+    }
+    if over_engine && !engine {
         // 4 MiB, on Hopper and newer 32 MiB (`get_cublas_workspace_size_bytes` of TransformerEngine).
         let bytes = if sheet.compute.capability_major >= 9 { 33_554_432 } else { 4_194_304 };
         option(&mut arguments, "stand-in-engine", bytes);
@@ -297,7 +295,7 @@ mod tests {
         assert_eq!(real.script, "megatron_engine.py");
         assert_eq!(
             real.arguments.join(" "),
-            "--bf16 --micro-batch-size 4 --num-layers 2 --train-iters 4 --keep-workspaces 2"
+            "--bf16 --micro-batch-size 4 --num-layers 2 --train-iters 4 --attention-backend fused --flash-layout --keep-workspaces 2"
         );
         let error = super::job(&golden("\"--warp-speed\": 9"), &sources, false).unwrap_err();
         assert!(error.contains("--warp-speed"), "{error}");

@@ -36,7 +36,10 @@ pub(super) struct Job {
 /// Micro batches up to which a step is emulated as it is.
 const WHOLE: u64 = 16;
 /// Layers times micro batches up to which that costs little.
-const LITTLE: u64 = 320;
+const LITTLE: u64 = 480;
+
+/// Layers up to which more micro batches are taken of a long step.
+const SMALL: u64 = 30;
 
 /// What must be known of a job to choose how much of a step is emulated.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +63,7 @@ impl Length {
             return whole;
         }
         let up = |count: u64| count.div_ceil(self.multiple) * self.multiple;
-        let (few, more) = if 12 * self.layers <= LITTLE { (8, 12) } else { (4, 6) };
+        let (few, more) = if self.layers <= SMALL { (8, 12) } else { (4, 6) };
         let first = up(few.max(self.stages));
         let second = up(more).max(first + self.multiple.max(more - few));
         if second >= self.micro_batches { whole } else { vec![first, second] }
@@ -133,7 +136,9 @@ mod tests {
         check(16, 1, 1, 20, &[16], 4);
         check(64, 1, 1, 20, &[8, 12], 4);
         check(64, 1, 1, 32, &[4, 6], 4);
-        check(4, 1, 1, 96, &[4], 2);
+        check(4, 1, 1, 96, &[4], 4);
+        check(16, 1, 1, 30, &[16], 4);
+        check(32, 1, 1, 30, &[8, 12], 4);
         check(16, 1, 1, 96, &[4, 6], 2);
         check(64, 8, 8, 96, &[8, 16], 2);
         check(64, 1, 8, 96, &[8, 10], 2);
