@@ -115,6 +115,24 @@ impl<O: Others> Scout<O> {
         Some((must.clone(), checks.into_iter().collect()))
     }
 
+    /// Looks again after all ranks have ended: short ones may all have done so between two looks, and then which ranks
+    /// to run is decided now. Whether the job has to begin again.
+    pub fn is_undecided(&mut self) -> bool {
+        self.follow();
+        self.follow();
+        self.settle() == Some(Wish::StopAll)
+    }
+
+    /// Decides which ranks to run, once all have made a step; what follows for those that run, when it was decided now.
+    fn settle(&mut self) -> Option<Wish> {
+        if self.settled || !self.have_reached(FIRST) {
+            return None;
+        }
+        self.settled = true;
+        self.plan = self.missing();
+        Some(if self.plan.is_some() { Wish::StopAll } else { Wish::GoOn })
+    }
+
     /// Looks a last time. Takes the traces of ranks that equal others away: what they recorded, or would have, is in those.
     pub fn conclude(&mut self) -> Findings {
         self.follow();
@@ -232,15 +250,11 @@ pub struct Findings {
 impl<O: Others> Watch for Scout<O> {
     fn look(&mut self, running: &[Rank]) -> Wish {
         self.follow();
+        if self.settle() == Some(Wish::StopAll) {
+            return Wish::StopAll;
+        }
         if !self.settled {
-            if !self.have_reached(FIRST) {
-                return Wish::GoOn;
-            }
-            self.settled = true;
-            if let Some(must) = self.missing() {
-                self.plan = Some(must);
-                return Wish::StopAll;
-            }
+            return Wish::GoOn;
         }
         // All have told their groups when the first is compared.
         if self.checks.is_empty() || !self.compares && !self.have_reached(STEPS) {
@@ -265,5 +279,63 @@ impl<O: Others> Watch for Scout<O> {
 
     fn gone(&mut self, rank: Rank) {
         self.others.gone(rank);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trompe_base::{DType, DeviceIndex, StreamId};
+    use trompe_testkit::TraceBuilder;
+    use trompe_trace::record::{Collective, CollectiveKind, Record};
+
+    use super::*;
+
+    struct Nobody;
+
+    impl Others for Nobody {
+        fn gone(&self, _: Rank) {}
+        fn is_needed(&self, _: Rank) -> bool {
+            false
+        }
+    }
+
+    /// The whole trace of a rank that sends to another of its own pair.
+    fn write(folder: &Path, rank: u32, pair: [u32; 2]) {
+        let mut t = TraceBuilder::new(100 + rank);
+        t.meta("environment", &format!(r#"{{"TROMPE_RANK": "{rank}"}}"#));
+        let members: Vec<u8> = pair.iter().flat_map(|member| member.to_le_bytes()).collect();
+        let place = u32::from(pair[1] == rank);
+        let device = DeviceIndex(0);
+        let identity = u64::from(pair[0]);
+        t.record(&Record::Communicator { id: 1, identity, size: 2, rank: place, device, members: &members });
+        let api = t.api("nccl/ncclSend/emulated");
+        let collective = Collective {
+            kind: CollectiveKind::Send,
+            communicator: 1,
+            sequence: 0,
+            count: 1000,
+            dtype: DType::F32,
+            operator: 0,
+            peer: 1 - place,
+            group: 0,
+        };
+        t.record(&Record::Collective { api, stream: StreamId(0), collective });
+        t.finish_to(&folder.join(format!("{rank}.trompe"))).unwrap();
+    }
+
+    #[test]
+    fn ranks_that_have_all_ended_between_two_looks_still_tell_whom_to_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let cast = [Rank(0), Rank(3)];
+        let new = |settled| Scout::new(4, folder.path(), Nobody, (&cast, &[]), settled);
+        assert!(!new(false).is_undecided(), "nobody has begun");
+        write(folder.path(), 0, [0, 2]);
+        write(folder.path(), 3, [1, 3]);
+        let mut scout = new(false);
+        assert!(scout.is_undecided());
+        let (must, _) = scout.plan().unwrap();
+        assert!(must.len() > 2 && cast.iter().all(|rank| must.contains(rank)), "{must:?}");
+        assert!(!scout.is_undecided(), "it is decided once");
+        assert!(!new(true).is_undecided(), "the ranks are given");
     }
 }

@@ -237,10 +237,23 @@ impl TraceBuilder {
     /// Never: what was written is a trace.
     #[must_use]
     pub fn finish(mut self) -> WorkerTrace {
+        self.end();
+        self.cut()
+    }
+
+    /// The same as a file.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish_to(mut self, path: &Path) -> std::io::Result<()> {
+        self.end();
+        std::fs::write(path, self.bytes)
+    }
+
+    fn end(&mut self) {
         let monotonic_ns = self.now - 1_000_000;
         self.record(&Record::Clock { monotonic_ns, unix_ns: 0 });
         self.record(&Record::End);
-        self.cut()
     }
 
     /// The trace as a killed process leaves it.

@@ -285,7 +285,10 @@ impl Workers {
         let waiting = Waiting { store: &job.store, board: &job.board };
         let cast = (job.cast.anchors.as_slice(), job.cast.checks.as_slice());
         let mut scout = Scout::new(job.world.size, &traces, waiting, cast, job.cast.settled || !again);
-        let ended = launch::run(list, emulation, zygote.as_mut(), &mut scout)?;
+        let mut ended = launch::run(list, emulation, zygote.as_mut(), &mut scout)?;
+        if ended.failed.is_none() && ended.interrupted_by.is_none() && scout.is_undecided() {
+            ended.stopped = true;
+        }
         let plan = scout.plan().filter(|_| ended.stopped);
         Ok(Launched { ended, findings: scout.conclude(), plan })
     }
