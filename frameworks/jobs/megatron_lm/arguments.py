@@ -23,7 +23,7 @@ SWITCHES = """
     no-async-tensor-model-parallel-allreduce no-overlap-p2p-communication disable-gloo-process-groups
     enable-gloo-process-groups attention-softmax-in-fp32 optimizer-cpu-offload
     init-model-with-meta-device create-attention-mask-in-dataloader
-    no-create-attention-mask-in-dataloader cross-entropy-loss-fusion
+    no-create-attention-mask-in-dataloader cross-entropy-loss-fusion grad-reduce-in-bf16
 """.split()
 
 # The others with their types and defaults.
@@ -164,7 +164,7 @@ def _derive(arguments, parser):
     arguments.params_dtype = (
         torch.bfloat16 if arguments.bf16 else torch.float16 if arguments.fp16 else torch.float32
     )
-    if arguments.bf16:  # as Megatron-LM does
+    if arguments.bf16 and not arguments.grad_reduce_in_bf16:  # as Megatron-LM does
         arguments.accumulate_allreduce_grads_in_fp32 = True
     arguments.virtual_pipeline_model_parallel_size = _virtual_stages(arguments)
     multiple = arguments.make_vocab_size_divisible_by * arguments.tensor_model_parallel_size

@@ -99,6 +99,11 @@ pub(super) fn job(completed: &Completed, sources: &Sources, engine: bool) -> Res
         option(&mut arguments, "fp8-amax-history-len", 1024);
         option(&mut arguments, "fp8-amax-compute-algo", "max");
     }
+    if engine && framework.contains("nemo") {
+        // NeMo's recipes reduce gradients in bf16 and take the logits' loss in one kernel.
+        arguments.extend(["--grad-reduce-in-bf16", "--cross-entropy-loss-fusion"].map(str::to_owned));
+        option(&mut arguments, "cross-entropy-fusion-impl", "te");
+    }
     if layout.tp > 1 && framework.contains("nemo") {
         assumed.push("tensor-parallel communication is not overlapped (NeMo's user buffers)".to_owned());
     }

@@ -58,6 +58,9 @@ impl Traced {
         }
         match outcomes.as_slice() {
             [(_, only)] => Ok(*only),
+            all if all.iter().any(|(_, outcome)| outcome.out_of_memory) => {
+                Ok(Outcome { seconds: 0.0, out_of_memory: true, ..all[all.len() - 1].1 })
+            }
             [(a, first), (b, second), ..] => {
                 let share = (self.job.micro_batches as f64 - a) / (b - a);
                 let along = |of: fn(&Outcome) -> f64| of(first) + (of(second) - of(first)) * share;
@@ -85,12 +88,13 @@ fn outcome(report: &Report) -> Result<Outcome, String> {
         out_of_memory,
         ..Outcome::default()
     };
-    let Some(step) = &report.step_time else {
-        return if out_of_memory {
-            Ok(base)
-        } else {
-            Err(format!("no step was found: {}", report.verdict.text))
-        };
+    // The steps of a job that ended before its time are not those of the row.
+    if out_of_memory {
+        return Ok(base);
+    }
+    let Some(step) = report.step_time.as_ref().filter(|_| report.verdict.status != VerdictStatus::Failed)
+    else {
+        return Err(format!("its emulation made no whole step: {}", report.verdict.text));
     };
     let flops = report.flops.as_ref().filter(|flops| flops.peak_flops_per_second > 0.0);
     Ok(Outcome {
