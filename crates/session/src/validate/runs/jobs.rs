@@ -23,7 +23,7 @@ pub(super) struct Job {
     pub(super) ranks: String,
     /// Micro batches of a step.
     pub(super) micro_batches: u64,
-    /// The numbers of micro batches that are emulated, as [`counts`] chooses them.
+    /// The numbers of micro batches that are emulated, as `counts` chooses them.
     pub(super) counts: Vec<u64>,
     /// Whether it runs over TransformerEngine.
     pub(super) engine: bool,
