@@ -202,12 +202,13 @@ pub(super) fn job(golden: &Golden, sources: &Sources, engine: bool) -> Result<Jo
     let over_engine = golden.argument("--transformer-impl").as_deref() == Some("transformer_engine");
     let engine = engine && over_engine;
     if over_engine && fused_attention(golden) {
-        // FlashAttention in the containers; it takes and gives rows of a batch, so that copies are kept in every layer. Without
-        // it TransformerEngine takes cuDNN's.
+        // FlashAttention in the containers, but cuDNN's on Hopper, which TransformerEngine prefers there. The former takes and
+        // gives rows of a batch, so that copies are kept in every layer; it is not installed here.
         arguments.retain(|argument| argument != "--attention-backend" && argument != "auto");
         option(&mut arguments, "attention-backend", if engine { "fused" } else { "flash" });
         let chosen = golden.argument("--attention-backend");
-        if engine && chosen.is_none_or(|backend| backend != "fused") {
+        let hopper = sheet.compute.capability_major == 9;
+        if engine && !hopper && chosen.is_none_or(|backend| backend != "fused") {
             arguments.push("--flash-layout".to_owned());
         }
     }
@@ -295,7 +296,7 @@ mod tests {
         assert_eq!(real.script, "megatron_engine.py");
         assert_eq!(
             real.arguments.join(" "),
-            "--bf16 --micro-batch-size 4 --num-layers 2 --train-iters 4 --attention-backend fused --flash-layout --keep-workspaces 2"
+            "--bf16 --micro-batch-size 4 --num-layers 2 --train-iters 4 --attention-backend fused --keep-workspaces 2"
         );
         let error = super::job(&golden("\"--warp-speed\": 9"), &sources, false).unwrap_err();
         assert!(error.contains("--warp-speed"), "{error}");
