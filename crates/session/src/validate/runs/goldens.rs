@@ -212,6 +212,13 @@ pub(super) fn job(golden: &Golden, sources: &Sources, engine: bool) -> Result<Jo
             arguments.push("--flash-layout".to_owned());
         }
     }
+    if engine
+        && !fused_attention(golden)
+        && golden.argument("--attention-backend").is_none_or(|own| own == "auto")
+    {
+        arguments.retain(|argument| argument != "--attention-backend" && argument != "auto");
+        option(&mut arguments, "attention-backend", "unfused");
+    }
     if over_engine && !engine {
         // 4 MiB, on Hopper and newer 32 MiB (`get_cublas_workspace_size_bytes` of TransformerEngine).
         let bytes = if sheet.compute.capability_major >= 9 { 33_554_432 } else { 4_194_304 };
