@@ -95,6 +95,14 @@ def _check_step(job, report, require):
     for kernel in report["kernels"]:
         require(kernel["seconds"] > 0, f"kernel {kernel['name']} costs nothing")
         require(kernel["count"] > 0, f"kernel {kernel['name']} is never launched")
+    claims = {
+        "hidden": lambda time: time > 1.2 * step["seconds"],
+        "waited": lambda time: time < step["seconds"],
+    }
+    for key, holds in claims.items():
+        if job[key]:
+            time = sum(kernel["seconds"] for kernel in report["kernels"] if kernel["name"] == job[key])
+            require(time > 0 and holds(time), f"{job[key]}: {time} s in a step of {step['seconds']} s")
     flops = report["flops"]
     require(flops is None or 0 <= flops["mfu"] <= 1, f"MFU {flops and flops['mfu']}")
 

@@ -46,6 +46,8 @@ DEFAULTS = {
     "launcher": ["python"],
     "ranks": "",
     "after": [],
+    "hidden": "",
+    "waited": "",
     "family": 0,
     "outside": 4,
     "world": 1,

@@ -4,6 +4,7 @@ use trompe_results::Kind;
 
 use crate::log::{Cause, HostPause};
 use crate::plan::{StreamOrder, What};
+use crate::recorder::HostWork;
 use crate::state::{Actor, HostWait, Item, Queued, RankState, Running, Shared};
 
 impl<'a> RankState<'a> {
@@ -17,17 +18,7 @@ impl<'a> RankState<'a> {
                 self.host.wait = HostWait::Finished;
                 return;
             };
-            if !std::mem::replace(&mut self.host.charged, true) {
-                let delay = self.chance.host(act.delay, row as u32);
-                let segment = self.segments.current();
-                self.segments.work[segment].host += delay;
-                let start = self.host.time;
-                self.host.time += delay;
-                shared.recorder.host(self.index, segment, row, (start, start + delay));
-                if let Some(times) = &mut self.host_times {
-                    times.push(start + delay);
-                }
-            }
+            self.charge(row, shared);
             if !self.act(row as u32, act.what, shared) {
                 return;
             }
@@ -36,7 +27,25 @@ impl<'a> RankState<'a> {
         }
     }
 
-    fn pass_boundaries(&mut self, row: usize) {
+    /// Lets the time before the act in `row` pass, once.
+    pub(crate) fn charge(&mut self, row: usize, shared: &mut Shared<'a>) {
+        if std::mem::replace(&mut self.host.charged, true) {
+            return;
+        }
+        let delay = self.chance.host(self.template.acts[row].delay, row as u32);
+        let segment = self.segments.current();
+        if self.host.queue == 0 {
+            self.segments.work[segment].host += delay;
+        }
+        let start = self.host.time;
+        self.host.time += delay;
+        shared.recorder.host(self.index, segment, row, (start, start + delay));
+        if let Some(times) = &mut self.host_times {
+            times[row] = start + delay;
+        }
+    }
+
+    pub(crate) fn pass_boundaries(&mut self, row: usize) {
         let boundaries = &self.template.boundaries;
         while boundaries.get(self.segments.current()).is_some_and(|&boundary| boundary as usize <= row) {
             self.segments.pass(self.host.time);
@@ -45,9 +54,11 @@ impl<'a> RankState<'a> {
     }
 
     /// Does one thing; false when the host must wait before it.
-    fn act(&mut self, row: u32, what: What, shared: &mut Shared<'a>) -> bool {
+    pub(crate) fn act(&mut self, row: u32, what: What, shared: &mut Shared<'a>) -> bool {
         match what {
             What::Host => {}
+            What::Give { token } => self.give(token, row, shared),
+            What::Take { token } => self.take(token),
             What::Enqueue { stream, operation, kind, blocking } => {
                 if !self.has_room(stream, shared) {
                     return false;
@@ -135,16 +146,21 @@ impl<'a> RankState<'a> {
     pub(crate) fn resume_host(&mut self, latency: u64, why: Cause, shared: &mut Shared<'a>) {
         let now = self.now;
         let host = &mut self.host;
-        host.wait = HostWait::Nothing;
+        let (queue, wait) = (host.queue, std::mem::take(&mut host.wait));
         if now > host.time {
             host.time = now + latency;
             if let Some(log) = &mut self.log {
                 let (next, charged) = (host.next as u32, host.charged);
-                log.pauses.push(HostPause { next, charged, at: now, why });
+                log.pauses[usize::from(queue)].push(HostPause { next, charged, at: now, why });
             }
-            shared.recorder.host_wait(self.index, self.segments.current(), (host.wait_since, host.time));
+            let what = match wait {
+                HostWait::Token(_) => HostWork::Thread(queue),
+                _ => HostWork::Device(queue),
+            };
+            let time = (host.wait_since, host.time);
+            shared.recorder.host_wait(self.index, self.segments.current(), what, time);
         }
-        self.work.push(Actor::Host);
+        self.work.push(Actor::Host(queue));
     }
 
     /// Puts something on a stream, behind what the default-stream rules put before it.
@@ -175,11 +191,14 @@ impl<'a> RankState<'a> {
 
     fn push(&mut self, stream: u16, row: u32, what: Queued, shared: &mut Shared<'a>) {
         let ready = self.host.time + shared.launch_latency;
-        self.segments.launched();
-        let segment = self.segments.current() as u32;
+        let ends = self.host.queue == 0;
+        if ends {
+            self.segments.launched();
+        }
+        let segment = self.segments.current();
         let state = &mut self.streams[stream as usize];
         let idle = state.queue.is_empty() && matches!(state.running, Running::Nothing);
-        state.queue.push_back(Item { ready, row, segment, what });
+        state.queue.push_back(Item::new((ready, row, what), segment, ends));
         state.enqueued += 1;
         if idle {
             if ready > self.now {

@@ -33,6 +33,7 @@ mod replay;
 mod segment;
 mod state;
 mod stream;
+mod threads;
 mod timeline;
 mod variation;
 mod wires;

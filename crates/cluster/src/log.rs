@@ -18,6 +18,8 @@ pub(crate) enum Cause {
     Unknown,
     /// The host came to this row of the template's events then.
     Host(u32),
+    /// Another thread of the host came to this row then, and handed over.
+    Given(u32),
     /// The operation of this entry ended then.
     After(u32),
 }
@@ -43,7 +45,7 @@ pub(crate) struct Entry {
     pub(crate) last: (u32, u32),
 }
 
-/// A wait of the host: the acts from `next` on follow it.
+/// A wait of a queue of the host: its acts from place `next` on follow it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostPause {
     pub(crate) next: u32,
@@ -59,7 +61,8 @@ pub(crate) struct HostPause {
 pub(crate) struct Log {
     segments: std::ops::Range<u32>,
     pub(crate) entries: Vec<Entry>,
-    pub(crate) pauses: Vec<HostPause>,
+    /// By queue.
+    pub(crate) pauses: Vec<Vec<HostPause>>,
     /// By recording.
     slots: Vec<Tail>,
 }
@@ -71,14 +74,14 @@ impl Log {
         Self {
             segments: segment.saturating_sub(1)..segment + 2,
             entries: Vec::new(),
-            pauses: Vec::new(),
+            pauses: vec![Vec::new(); template.queues.count()],
             slots: vec![Tail::default(); template.slots as usize],
         }
     }
 
     /// An item comes to the front of its stream at `now`, because of `why`; returns its entry.
     pub(crate) fn arrived(&mut self, item: Item, now: u64, why: Cause) -> u32 {
-        if !self.segments.contains(&item.segment) {
+        if !self.segments.contains(&item.segment()) {
             return NONE;
         }
         let entry = Entry { what: item.what, arrived: now, why, begun: now, end: now, last: (NONE, NONE) };

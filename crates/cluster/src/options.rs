@@ -74,6 +74,8 @@ pub struct Options {
     pub launch_latency: Duration,
     /// From the end of the awaited work to the host's return from a synchronisation.
     pub wake_latency: Duration,
+    /// From a thread's handing over to the return of another one that waits for that.
+    pub hand_over_latency: Duration,
     /// Operations that may wait or run on one stream before the next launch into it blocks the host.
     pub queue_depth: u32,
     /// Which end of every price is used.
@@ -107,6 +109,7 @@ impl Default for Options {
             calls: CallCosts::default(),
             launch_latency: Duration::ZERO,
             wake_latency: Duration::ZERO,
+            hand_over_latency: Duration::ZERO,
             queue_depth: Self::QUEUE_DEPTH,
             bound: Bound::Expected,
             timeline: None,

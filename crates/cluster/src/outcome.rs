@@ -198,12 +198,26 @@ fn rank_outcome(plan: &Plan, rank: usize, state: &mut RankState<'_>) -> RankOutc
         used,
         used_count,
         communication: communication.collect(),
-        host_end: SimTime::from_picos(state.host.time),
+        host_end: SimTime::from_picos(state.queues().map(|host| host.time).max().unwrap_or(0)),
         device_end: SimTime::from_picos(state.last_end),
         stands_for: plan.ranks[rank].stands_for,
-        host_times: state.host_times.take().unwrap_or_default(),
+        host_times: host_times(state),
         steps,
     }
+}
+
+/// When the host came to its events; for those of other queues than the first one, when that one came to its last event
+/// before them: it is the clock of all that was recorded in this order.
+fn host_times(state: &mut RankState<'_>) -> Vec<u64> {
+    let mut times = state.host_times.take().unwrap_or_default();
+    let mut last = 0;
+    for (row, time) in times.iter_mut().enumerate() {
+        if state.template.queues.of(row as u32) == 0 {
+            last = *time;
+        }
+        *time = last;
+    }
+    times
 }
 
 fn step_outcome(times: &Times) -> StepOutcome {

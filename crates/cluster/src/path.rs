@@ -89,7 +89,8 @@ pub(crate) fn find(state: &State<'_>, rank: usize) -> Option<CriticalPath> {
         Some(entry) => walk.follow(Cause::After(entry as u32)),
         None => {
             let end = found.template.boundaries.get(step + 1).copied().unwrap_or(0);
-            let before = walk.host(found, log, end.saturating_sub(1), 0);
+            let last = (0..end).rev().find(|&row| found.template.queues.of(row) == 0);
+            let before = walk.host(found, log, last.unwrap_or(0), 0);
             walk.follow(before);
         }
     }
@@ -146,6 +147,7 @@ impl<'a> Walk<'a, '_> {
                     None => return,
                 },
                 Cause::Host(row) => self.host(rank, log, row, state.shared.launch_latency),
+                Cause::Given(row) => self.host(rank, log, row, 0),
             };
         }
     }
@@ -177,21 +179,24 @@ impl<'a> Walk<'a, '_> {
     /// Goes back over the host's way to an event that took effect `latency` later; what it had waited for.
     fn host(&mut self, rank: &RankState<'a>, log: &Log, row: u32, latency: u64) -> Cause {
         let shared = &self.state.shared;
-        let after = log.pauses.partition_point(|pause| pause.next <= row);
-        let pause = after.checked_sub(1).map(|i| log.pauses[i]);
+        let queue = rank.template.queues.of(row);
+        let last = rank.template.queues.position(row);
+        let Some(pauses) = log.pauses.get(usize::from(queue)) else { return Cause::Unknown };
+        let after = pauses.partition_point(|pause| pause.next as usize <= last);
+        let pause = after.checked_sub(1).map(|i| pauses[i]);
         let launched = self.at.saturating_sub(latency);
         self.spend(PathOwner::Launch, launched);
         let first = pause.map_or(0, |pause| pause.next);
-        for act in (first..=row).rev() {
+        for place in (first as usize..=last).rev() {
             if self.at <= self.begin {
                 return Cause::Unknown;
             }
-            let charged = pause.is_some_and(|pause| pause.charged && pause.next == act);
-            let Some(delay) = rank.template.acts.get(act as usize).map(|act| act.delay) else { continue };
+            let charged = pause.is_some_and(|pause| pause.charged && pause.next as usize == place);
+            let Some(act) = rank.template.row(queue, place) else { continue };
             if !charged {
-                let delay = rank.chance.host(delay, act);
+                let delay = rank.chance.host(rank.template.acts[act].delay, act as u32);
                 let events = &shared.trace.templates[rank.plan.template].events;
-                let owner = PathOwner::Host { template: rank.plan.template, site: events[act as usize].site };
+                let owner = PathOwner::Host { template: rank.plan.template, site: events[act].site };
                 self.spend(owner, self.at.saturating_sub(delay));
             }
         }

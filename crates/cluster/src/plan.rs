@@ -20,6 +20,7 @@ use crate::error::SimulationError;
 use crate::options::Options;
 use crate::path::PathOwner;
 use crate::price::Prices;
+use crate::threads::Queues;
 use compile::Compiler;
 use fold::Folding;
 
@@ -105,6 +106,8 @@ pub(crate) struct TemplatePlan {
     /// Operations of graphs, one after the other.
     pub(crate) graph_operations: Vec<(u32, Kind)>,
     pub(crate) slots: u32,
+    /// The host's threads.
+    pub(crate) queues: Queues,
     /// Ends of segments, ascending: segment 0 is what precedes the first step, segment `k + 1` is step `k`, the last
     /// one is what follows the last step.
     pub(crate) boundaries: Vec<u32>,
@@ -236,6 +239,14 @@ pub(crate) enum What {
         count: u32,
     },
     Host,
+    /// Hands something over to another queue.
+    Give {
+        token: u32,
+    },
+    /// Waits until another queue has given it.
+    Take {
+        token: u32,
+    },
 }
 
 /// A collective call.

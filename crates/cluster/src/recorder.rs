@@ -42,9 +42,19 @@ pub(crate) enum DeviceWork {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostSpan {
     pub(crate) rank: u32,
-    /// Row of the template's events; `None` for a wait.
-    pub(crate) row: Option<u32>,
+    pub(crate) what: HostWork,
     pub(crate) time: Interval,
+}
+
+/// What a [`HostSpan`] was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostWork {
+    /// What came before this row of the template's events, and its call.
+    Event(u32),
+    /// A queue waited for the device.
+    Device(u16),
+    /// A queue waited for another one.
+    Thread(u16),
 }
 
 /// Keeps the spans of the ranks and steps that were asked for.
@@ -65,20 +75,20 @@ impl Recorder {
     /// The host spent `time` before and in an event.
     pub(crate) fn host(&mut self, rank: u32, segment: usize, row: usize, time: Interval) {
         if self.wants(rank, segment) && time.0 < time.1 {
-            self.host.push(HostSpan { rank, row: Some(row as u32), time });
+            self.host.push(HostSpan { rank, what: HostWork::Event(row as u32), time });
         }
     }
 
     /// The host waited.
-    pub(crate) fn host_wait(&mut self, rank: u32, segment: usize, time: Interval) {
+    pub(crate) fn host_wait(&mut self, rank: u32, segment: usize, what: HostWork, time: Interval) {
         if self.wants(rank, segment) {
-            self.host.push(HostSpan { rank, row: None, time });
+            self.host.push(HostSpan { rank, what, time });
         }
     }
 
     /// An operation ran.
     pub(crate) fn device(&mut self, rank: u32, stream: u16, item: Item, time: Interval) {
-        if self.wants(rank, item.segment as usize)
+        if self.wants(rank, item.segment() as usize)
             && let Queued::Operation { operation, kind } = item.what
         {
             let what = DeviceWork::Operation { operation, kind };
@@ -89,7 +99,7 @@ impl Recorder {
     /// A collective arrived, began its transfer and ended.
     pub(crate) fn collective(&mut self, rank: u32, stream: u16, item: Item, times: (u64, u64, u64)) {
         let Queued::Collective { first: call, .. } = item.what else { return };
-        if !self.wants(rank, item.segment as usize) {
+        if !self.wants(rank, item.segment() as usize) {
             return;
         }
         let (arrived, transfer, end) = times;

@@ -221,7 +221,8 @@ impl State<'_> {
             },
             _ => None,
         });
-        match (waits, state.host.wait) {
+        let running = state.queues().map(|host| host.wait).find(|wait| *wait != HostWait::Finished);
+        match (waits, running.unwrap_or(HostWait::Finished)) {
             (Some(call), _) => {
                 let slot = state.plan.slots[call.call.communicator as usize];
                 let (number, communicator) = (call.number, slot.communicator);

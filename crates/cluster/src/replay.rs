@@ -110,7 +110,7 @@ fn run(
     }
     debug_assert_eq!(ended, Ended::Finished);
     let over = state.ranks.iter().all(|rank| {
-        rank.host.wait == HostWait::Finished
+        rank.queues().all(|host| host.wait == HostWait::Finished)
             && rank.streams.iter().all(|stream| stream.completed == stream.enqueued)
     });
     if !over {

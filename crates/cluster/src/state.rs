@@ -55,12 +55,14 @@ pub(crate) struct Shared<'a> {
     pub(crate) recorder: Recorder,
     pub(crate) launch_latency: u64,
     pub(crate) wake_latency: u64,
+    pub(crate) hand_over_latency: u64,
 }
 
 /// Something that may be able to go on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Actor {
-    Host,
+    /// A dispatch queue.
+    Host(u16),
     Stream(u16),
 }
 
@@ -83,7 +85,12 @@ pub(crate) struct RankState<'a> {
     pub(crate) template: &'a TemplatePlan,
     /// Its own time.
     pub(crate) now: u64,
+    /// The first dispatch queue, or the one whose turn it is.
     pub(crate) host: HostState,
+    /// The others.
+    pub(crate) threads: Vec<HostState>,
+    /// By hand-over: done.
+    pub(crate) given: Vec<bool>,
     pub(crate) streams: Vec<StreamState>,
     /// By stream: when its operation ends or its next item is launched, or [`NEVER`].
     pub(crate) at: Vec<u64>,
@@ -130,11 +137,15 @@ pub(crate) struct GroupCount {
     pub(crate) bubble: u64,
 }
 
-/// The host program of one rank.
-#[derive(Debug, Default)]
+/// One dispatch queue of a rank's host.
+#[derive(Debug)]
 pub(crate) struct HostState {
-    /// Next act.
+    /// Its number.
+    pub(crate) queue: u16,
+    /// Next act, as a place in its program.
     pub(crate) next: usize,
+    /// With several queues: when it makes its next call, or [`NEVER`].
+    pub(crate) at: u64,
     /// The host's own time.
     pub(crate) time: u64,
     /// The delay of the next act has passed already.
@@ -144,6 +155,21 @@ pub(crate) struct HostState {
     pub(crate) wait_since: u64,
     /// The streams and the operations on them that a synchronisation waits for.
     pub(crate) targets: Vec<(u16, u32)>,
+}
+
+impl HostState {
+    fn new(queue: usize) -> Self {
+        Self {
+            queue: queue as u16,
+            next: 0,
+            at: NEVER,
+            time: 0,
+            charged: false,
+            wait: HostWait::Nothing,
+            wait_since: 0,
+            targets: Vec::new(),
+        }
+    }
 }
 
 /// What the host waits for.
@@ -157,6 +183,8 @@ pub(crate) enum HostWait {
     Slot(u32),
     /// Room in a stream's launch queue.
     Room(u16),
+    /// A hand-over.
+    Token(u32),
     /// Nothing any more: its program is over.
     Finished,
 }
@@ -187,9 +215,29 @@ pub(crate) struct Item {
     pub(crate) ready: u64,
     /// Row of the template's events.
     pub(crate) row: u32,
-    /// The segment it was launched in.
-    pub(crate) segment: u32,
+    /// The segment it was launched in; with [`BACKGROUND`] when it does not end one.
+    segment: u32,
     pub(crate) what: Queued,
+}
+
+/// Marks the segment of what another queue than the first one launched.
+const BACKGROUND: u32 = 1 << 31;
+
+impl Item {
+    pub(crate) fn new((ready, row, what): (u64, u32, Queued), segment: usize, ends: bool) -> Self {
+        let segment = segment as u32 | if ends { 0 } else { BACKGROUND };
+        Self { ready, row, segment, what }
+    }
+
+    /// The segment in which it was launched.
+    pub(crate) const fn segment(&self) -> u32 {
+        self.segment & !BACKGROUND
+    }
+
+    /// That segment, if it lasts until this is done.
+    pub(crate) const fn ends(&self) -> Option<u32> {
+        if self.segment & BACKGROUND == 0 { Some(self.segment) } else { None }
+    }
 }
 
 /// What an [`Item`] does.
@@ -303,6 +351,7 @@ impl<'a> State<'a> {
             recorder: Recorder::new(options),
             launch_latency: options.launch_latency.as_picos(),
             wake_latency: options.wake_latency.as_picos(),
+            hand_over_latency: options.hand_over_latency.as_picos(),
         };
         let chances = Chances::new(&options.variation);
         let ranks =
@@ -397,10 +446,12 @@ impl<'a> RankState<'a> {
             plan: rank,
             template,
             now: 0,
-            host: HostState::default(),
+            host: HostState::new(0),
+            threads: (1..template.queues.count()).map(HostState::new).collect(),
+            given: vec![false; template.queues.tokens],
             streams: (0..streams).map(|_| StreamState::default()).collect(),
             at: vec![NEVER; streams],
-            work: vec![Actor::Host],
+            work: (0..template.queues.count()).rev().map(|queue| Actor::Host(queue as u16)).collect(),
             arrivals: Vec::new(),
             unresolved: 0,
             alarm: NEVER,
@@ -416,7 +467,7 @@ impl<'a> RankState<'a> {
             last_end: 0,
             chance: chances.of_rank(rank.rank),
             log: shared.options.path.map(|step| Box::new(Log::new(step, template))),
-            host_times: shared.options.host_times.then(|| Vec::with_capacity(template.acts.len())),
+            host_times: shared.options.host_times.then(|| vec![0; template.acts.len()]),
         }
     }
 
@@ -425,7 +476,8 @@ impl<'a> RankState<'a> {
         loop {
             while let Some(actor) = self.work.pop() {
                 match actor {
-                    Actor::Host => self.run_host(shared),
+                    Actor::Host(_) if self.threads.is_empty() => self.run_host(shared),
+                    Actor::Host(queue) => self.as_queue(queue, |rank| rank.plan_call(shared)),
                     Actor::Stream(stream) => self.start_next(stream, shared),
                 }
             }
@@ -438,6 +490,11 @@ impl<'a> RankState<'a> {
                     (next, stream) = (at, i);
                 }
             }
+            let call = if self.threads.is_empty() { None } else { self.next_call() };
+            let call = call.filter(|&(at, _)| at <= next);
+            if let Some((at, _)) = call {
+                next = at;
+            }
             if next == NEVER {
                 return Pause::Idle;
             }
@@ -445,6 +502,10 @@ impl<'a> RankState<'a> {
                 return Pause::Until(next);
             }
             self.now = next;
+            if let Some((_, queue)) = call {
+                self.as_queue(queue, |rank| rank.make_call(shared));
+                continue;
+            }
             self.at[stream] = NEVER;
             self.finish(stream as u16, shared);
             self.start_next(stream as u16, shared);
@@ -452,13 +513,13 @@ impl<'a> RankState<'a> {
     }
 
     /// An item of `stream` is done now: tells whoever waits for it.
-    pub(crate) fn completed(&mut self, stream: u16, segment: u32, shared: &mut Shared<'a>) {
+    pub(crate) fn completed(&mut self, stream: u16, item: Item, shared: &mut Shared<'a>) {
         let now = self.now;
         let state = &mut self.streams[stream as usize];
         state.completed += 1;
         let (completed, why) = (state.completed, state.tail.why);
         self.last_end = now;
-        if self.segments.done(segment) {
+        if item.ends().is_some_and(|segment| self.segments.done(segment)) {
             self.segments.close(now, &mut self.account);
         }
         if !self.stream_waiters.is_empty() {
@@ -472,6 +533,14 @@ impl<'a> RankState<'a> {
                 waits
             });
         }
+        if self.threads.is_empty() {
+            return self.tell_host(stream, why, shared);
+        }
+        self.each_queue(|rank| rank.tell_host(stream, why, shared));
+    }
+
+    /// An operation of `stream` is done: the host may be waiting for that.
+    fn tell_host(&mut self, stream: u16, why: Cause, shared: &mut Shared<'a>) {
         match self.host.wait {
             HostWait::Targets => self.targets_reached(why, shared),
             HostWait::Room(full) if full == stream => self.resume_host(0, why, shared),
@@ -512,8 +581,10 @@ impl<'a> RankState<'a> {
                 awaited != slot
             });
         }
-        if self.host.wait == HostWait::Slot(slot) {
-            self.resume_host(shared.wake_latency, why, shared);
-        }
+        self.each_queue(|rank| {
+            if rank.host.wait == HostWait::Slot(slot) {
+                rank.resume_host(shared.wake_latency, why, shared);
+            }
+        });
     }
 }

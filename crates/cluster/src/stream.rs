@@ -42,13 +42,13 @@ impl<'a> RankState<'a> {
                     if self.log.is_some() {
                         self.log_wait(stream, item);
                     }
-                    self.completed(stream, item.segment, shared);
+                    self.completed(stream, item, shared);
                 }
                 Queued::Record { slot } => {
                     let why = self.why(stream, item);
                     self.streams[stream as usize].tail = Tail { at: now, why };
                     self.record(slot, why, shared);
-                    self.completed(stream, item.segment, shared);
+                    self.completed(stream, item, shared);
                 }
             }
         }
@@ -117,13 +117,13 @@ impl<'a> RankState<'a> {
                 }
                 let kind = kind(item);
                 self.account.end(kind, now);
-                self.segments.count(item.segment, kind, now - start);
+                self.segments.count(item.segment(), kind, now - start);
                 shared.recorder.device(self.index, stream, item, (start, now));
                 if !self.guests.is_empty() {
                     self.leave(stream, shared);
                 }
                 self.free_engine(stream, item, shared);
-                self.completed(stream, item.segment, shared);
+                self.completed(stream, item, shared);
             }
             Running::Collective(underway) => {
                 state.running = Running::Nothing;
@@ -132,14 +132,14 @@ impl<'a> RankState<'a> {
                 }
                 let Underway { item, arrived, transfer, exposed_before, bubble, .. } = underway;
                 self.account.end(Kind::Communication, now);
-                self.segments.count(item.segment, Kind::Communication, now - transfer);
+                self.segments.count(item.segment(), Kind::Communication, now - transfer);
                 let exposed = self.account.at(now).of(Kind::Communication).as_picos() - exposed_before;
                 self.count_group(item, now - transfer, exposed, bubble);
                 shared.recorder.collective(self.index, stream, item, (arrived, transfer, now));
                 if !self.guests.is_empty() {
                     self.leave(stream, shared);
                 }
-                self.completed(stream, item.segment, shared);
+                self.completed(stream, item, shared);
             }
         }
     }
@@ -355,7 +355,7 @@ impl<'a> RankState<'a> {
     /// Adds a finished collective to its communication row, when it belongs to a step.
     fn count_group(&mut self, item: Item, time: u64, exposed: u64, bubble: u64) {
         let Queued::Collective { first, count } = item.what else { return };
-        if !self.template.used_segments().contains(&(item.segment as usize)) {
+        if !self.template.used_segments().contains(&(item.segment() as usize)) {
             return;
         }
         let calls = &self.template.calls[first as usize..(first + count) as usize];

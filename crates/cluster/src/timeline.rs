@@ -6,7 +6,7 @@ use trompe_results::{Kind, NameId, Span, Timeline, TimelineBuilder, TrackKind};
 use trompe_trace::job::{Action, JobTrace, RankTemplate};
 
 use crate::plan::Plan;
-use crate::recorder::{DeviceWork, Recorder};
+use crate::recorder::{DeviceWork, HostWork, Recorder};
 use crate::rendezvous;
 
 /// Gives the recorded spans their names. Time starts with the first span.
@@ -23,8 +23,13 @@ pub(crate) fn build(trace: &JobTrace, plan: &Plan, recorder: &Recorder) -> Timel
     for span in &recorder.host {
         let index = plan.ranks[span.rank as usize].template;
         let template = &trace.templates[index];
-        let (thread, name) = match span.row {
-            Some(row) => {
+        // A queue's waits are on the track of its first thread.
+        let waits = |queue| {
+            let first = plan.templates[index].row(queue, 0).filter(|_| queue > 0);
+            first.map_or(0, |row| template.events[row].thread.0)
+        };
+        let (thread, name) = match span.what {
+            HostWork::Event(row) => {
                 let event = &template.events[row as usize];
                 let builder = &mut writer.builder;
                 // Most events of a site have one name.
@@ -33,12 +38,14 @@ pub(crate) fn build(trace: &JobTrace, plan: &Plan, recorder: &Recorder) -> Timel
                     *writer.host_names.entry(key).or_insert_with(|| builder.name(&host_name(template, row)));
                 (event.thread.0, name)
             }
-            None => (0, writer.builder.name("waits for the device")),
+            HostWork::Device(queue) => (waits(queue), writer.builder.name("waits for the device")),
+            HostWork::Thread(queue) => (waits(queue), writer.builder.name("waits for another thread")),
         };
+        let row = if let HostWork::Event(row) = span.what { Some(row) } else { None };
         let track = writer.track((plan.ranks[span.rank as usize].rank.0, TrackKind::Host, thread), || {
             format!("thread {thread}")
         });
-        writer.push(track, Span { name, ..self::span(span.time, span.row) });
+        writer.push(track, Span { name, ..self::span(span.time, row) });
     }
     for span in &recorder.device {
         let index = plan.ranks[span.rank as usize].template;
@@ -135,5 +142,7 @@ fn host_name(template: &RankTemplate, row: u32) -> String {
         Action::SynchronizeDevice { .. } => "synchronise with device".to_owned(),
         Action::Graph { .. } => "launch graph".to_owned(),
         Action::Host => "host".to_owned(),
+        Action::Give { .. } => "hand over to another thread".to_owned(),
+        Action::Take { .. } => "take over from another thread".to_owned(),
     }
 }

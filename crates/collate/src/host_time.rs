@@ -21,9 +21,33 @@ use trompe_trace::job::{CallClass, HostEvent, Steps};
 /// each, where the search takes tens of milliseconds.
 const SEARCHED: usize = 25_000_000;
 
-/// Replaces gaps by medians over equal positions. `keys[i]` says what event `i` does; zero is a poll.
+/// Replaces gaps by medians over equal positions, for each dispatch queue by itself. `keys[i]` says what event `i` does;
+/// zero is a poll.
 pub(crate) fn settle(events: &mut [HostEvent], keys: &[u64], steps: &Steps) {
-    let ranges: Vec<_> = steps.boundaries.windows(2).skip(steps.warmup).map(|w| w[0]..w[1]).collect();
+    let boundaries = steps.boundaries.get(steps.warmup..).unwrap_or_default();
+    let queues = trompe_trace::job::queues(events);
+    if queues.is_empty() {
+        return settle_queue(events, keys, boundaries);
+    }
+    let mut programs: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+    for (row, event) in events.iter().enumerate() {
+        programs.entry(queues[&event.thread]).or_default().push(row);
+    }
+    for rows in programs.into_values() {
+        let mut own: Vec<HostEvent> = rows.iter().map(|row| events[*row].clone()).collect();
+        let own_keys: Vec<u64> = rows.iter().map(|row| keys[*row]).collect();
+        let own_boundaries: Vec<usize> =
+            boundaries.iter().map(|boundary| rows.partition_point(|row| row < boundary)).collect();
+        settle_queue(&mut own, &own_keys, &own_boundaries);
+        for (row, event) in rows.into_iter().zip(own) {
+            events[row] = event;
+        }
+    }
+}
+
+/// The same for the events of one queue.
+fn settle_queue(events: &mut [HostEvent], keys: &[u64], boundaries: &[usize]) {
+    let ranges: Vec<_> = boundaries.windows(2).map(|w| w[0]..w[1]).collect();
     let mut groups: BTreeMap<Vec<u64>, Vec<Vec<usize>>> = BTreeMap::new();
     for range in &ranges {
         // The events of the step that are not polls.

@@ -75,6 +75,7 @@ pub(crate) fn interpret<'a>(walk: &Walk<'a>, names: &'a Names<'a>) -> Interprete
         kernels: HashMap::new(),
         captures: Captures::default(),
         live: Live::default(),
+        tokens: BTreeMap::new(),
         out: Interpreted::default(),
     };
     let mut memory = walk.memory.iter().peekable();
@@ -121,6 +122,8 @@ struct Interpreter<'w, 'a> {
     kernels: HashMap<KernelId, Name>,
     captures: Captures,
     live: Live,
+    /// Hand-overs, numbered.
+    tokens: BTreeMap<u64, u32>,
     out: Interpreted,
 }
 
@@ -218,6 +221,8 @@ impl<'a> Interpreter<'_, 'a> {
                 self.captures.instantiate(*graph, *executable);
                 host
             }
+            Record::Give { token } => Effect::Action(Action::Give { token: self.token(*token) }),
+            Record::Take { token } => Effect::Action(Action::Take { token: self.token(*token) }),
             Record::Collective { stream, collective, .. } => {
                 let collective = self.collective(collective);
                 Effect::Node(*stream, Node::Collective(collective), false)
@@ -230,6 +235,11 @@ impl<'a> Interpreter<'_, 'a> {
                 None => host,
             },
         }
+    }
+
+    fn token(&mut self, token: u64) -> u32 {
+        let next = self.tokens.len() as u32;
+        *self.tokens.entry(token).or_insert(next)
     }
 
     /// The device operation that a record enqueues.
@@ -416,6 +426,8 @@ impl<'a> Interpreter<'_, 'a> {
             Action::Graph { stream, operations } => (9, stream.0, operations.len() as u32),
             Action::Host if call == CallClass::Synchronize => return 0,
             Action::Host => (10, 0, 0),
+            Action::Give { .. } => (11, 0, 0),
+            Action::Take { .. } => (12, 0, 0),
         };
         hasher.write(&[kind, call as u8]);
         hasher.write_u32(stream);

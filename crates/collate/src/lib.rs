@@ -28,6 +28,7 @@ mod ranks;
 mod samples;
 mod short_name;
 mod steps;
+mod threads;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -148,9 +149,14 @@ fn process<'a>(
     let mut notes = notes::about(&walk, names, &found);
 
     let marks: Vec<_> = walk.marks.iter().map(|mark| mark.moved(&found.rows)).collect();
+    let own = threads::of_program(&found.events);
+    let keys = own.as_ref().map(|own| {
+        let own_keys = found.keys.iter().zip(own).map(|(key, own)| if *own { *key } else { 0 });
+        own_keys.collect::<Vec<u64>>()
+    });
     let evidence = steps::Evidence {
         events: &found.events,
-        keys: &found.keys,
+        keys: keys.as_ref().unwrap_or(&found.keys),
         operations: &found.operations.list,
         marks: &marks,
         sites: &found.sites.list,
@@ -159,7 +165,7 @@ fn process<'a>(
     };
     let (mut steps, about_steps) = steps::steps(evidence, &options.steps);
     samples::fill(&mut steps, &walk.frames, &found.rows, &found.replays);
-    phases::settle(&mut found.events, &mut found.sites, &steps);
+    phases::settle(&mut found.events, &mut found.sites, &steps, own.as_deref());
     host_time::settle(&mut found.events, &found.keys, &steps);
     let (memory, about_memory) = memory::memory(&walk, names, &found.rows);
     notes.extend(about_steps);

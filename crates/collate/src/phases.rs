@@ -6,7 +6,9 @@ use trompe_trace::job::{HostEvent, Phase, StepSource, Steps};
 use crate::intern::Sites;
 
 /// Gives the events between the last backward event and the first of the optimizer, in each step, to the optimizer.
-pub(crate) fn settle(events: &mut [HostEvent], sites: &mut Sites, steps: &Steps) {
+///
+/// `own` says which events are the program's own, if not all of them are.
+pub(crate) fn settle(events: &mut [HostEvent], sites: &mut Sites, steps: &Steps, own: Option<&[bool]>) {
     if steps.source != StepSource::Optimizer {
         return;
     }
@@ -17,7 +19,11 @@ pub(crate) fn settle(events: &mut [HostEvent], sites: &mut Sites, steps: &Steps)
         let Some(update) = step[last..].iter().position(|event| phase(event) == Phase::Optimizer) else {
             continue;
         };
-        for event in &mut events[range[0] + last + 1..range[0] + last + update] {
+        for row in range[0] + last + 1..range[0] + last + update {
+            if own.is_some_and(|own| !own[row]) {
+                continue;
+            }
+            let event = &mut events[row];
             let site = sites.list[event.site as usize].clone();
             if site.phase == Phase::Forward {
                 event.site = sites.named(&site.operator, &site.scope, Phase::Optimizer);

@@ -2,10 +2,11 @@
 //!
 //! Records of all threads are merged by their begin. Host time is taken from the threads that enqueue device work
 //! (the program and the autograd engine, which take turns): the time that no record covers between two events is the
-//! framework's and the program's own. Threads that only poll or pin memory (watchdogs, data loaders, profilers) are
+//! framework's and the program's own. Threads that go their own way ([`crate::threads`]) have clocks of their own, and
+//! the time that one waited for another to hand something over is nobody's. Threads that only poll or pin memory (watchdogs, data loaders, profilers) are
 //! not part of that timeline; what they do to the allocator still counts for memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use trompe_base::{DeviceIndex, StreamId, ThreadIndex};
 use trompe_trace::job::{Phase, Stream};
@@ -13,6 +14,7 @@ use trompe_trace::reader::{Entry, Names, WorkerTrace};
 use trompe_trace::record::{MarkerKind, Record};
 
 use crate::operator::{Begin, Frame, FrameKind, Stack, is_optimizer_step, tell_double_backward};
+use crate::threads::Threads;
 
 /// Something that the host did, not yet interpreted.
 #[derive(Clone, Debug)]
@@ -152,6 +154,8 @@ const fn is_event(record: &Record<'_>) -> bool {
                 | Record::CaptureBegin { .. }
                 | Record::CaptureEnd { .. }
                 | Record::GraphInstantiate { .. }
+                | Record::Give { .. }
+                | Record::Take { .. }
         )
 }
 
@@ -164,21 +168,26 @@ pub(crate) fn has_device_work(trace: &WorkerTrace) -> bool {
 pub(crate) fn walk<'a>(trace: &'a WorkerTrace, names: &Names<'a>) -> Walk<'a> {
     let entries = trace.sorted();
     let observed = entries.iter().any(|entry| matches!(entry.record, Record::OperatorBegin { .. }));
-    let workers: BTreeSet<u32> = entries.iter().filter(|e| enqueues(&e.record)).map(|e| e.thread).collect();
-    let mut walker = Walker {
-        names,
-        // A record without a time (zero) is no begin: the clock counts from the machine's start.
-        cursor: entries
-            .iter()
-            .find(|e| e.stamp.begin > 0 && workers.contains(&e.thread))
-            .map_or(0, |e| e.stamp.begin),
-        observed,
-        main: trace.pid(),
-        ..Walker::new(names)
+    let queues = Threads::of(&entries);
+    // A record without a time (zero) is no begin: the clock counts from the machine's start.
+    let begin = |queue: usize| {
+        let of = |e: &&Entry<'_>| {
+            e.stamp.begin > 0
+                && queues.works(e.thread)
+                && queues.queue(e.thread) == queue
+                && !queues.passes_over(e)
+        };
+        entries.iter().find(of).map_or(0, |e| e.stamp.begin)
     };
+    let lanes = (0..queues.count()).map(|queue| Lane { cursor: begin(queue), gap: 0 }).collect();
+    let main = queues.first.unwrap_or(trace.pid());
+    let mut walker = Walker { lanes, observed, main, queues, ..Walker::new(names) };
+    // The program's own thread is the first one when there are several queues.
+    if let Some(first) = walker.queues.first {
+        walker.threads.insert(first, (ThreadIndex(0), Thread::default()));
+    }
     for entry in entries {
-        let working = workers.contains(&entry.thread);
-        walker.take(entry, working);
+        walker.take(entry);
     }
     walker.finish()
 }
@@ -190,14 +199,22 @@ struct Thread<'a> {
     place: Option<&'a str>,
 }
 
+/// The clock of one dispatch queue.
+struct Lane {
+    /// End of the latest record of its threads, in ticks.
+    cursor: u64,
+    /// Uncovered ticks since its latest event.
+    gap: u64,
+}
+
 struct Walker<'n, 'a> {
     names: &'n Names<'a>,
     found: Walk<'a>,
     threads: BTreeMap<u32, (ThreadIndex, Thread<'a>)>,
-    /// End of the latest record of a working thread, in ticks.
-    cursor: u64,
-    /// Uncovered ticks since the latest event.
-    gap: u64,
+    /// Which threads are queues of their own.
+    queues: Threads,
+    /// The clocks of the queues.
+    lanes: Vec<Lane>,
     /// Operators were recorded.
     observed: bool,
     /// The process's first thread.
@@ -219,8 +236,8 @@ impl<'n, 'a> Walker<'n, 'a> {
             names,
             found: Walk::default(),
             threads: BTreeMap::new(),
-            cursor: 0,
-            gap: 0,
+            queues: Threads::default(),
+            lanes: Vec::new(),
             observed: true,
             main: 0,
             operator_cost,
@@ -237,14 +254,20 @@ impl<'n, 'a> Walker<'n, 'a> {
         (share * self.operator_cost) as u64
     }
 
-    fn take(&mut self, entry: Entry<'a>, working: bool) {
+    fn take(&mut self, entry: Entry<'a>) {
+        if self.queues.passes_over(&entry) {
+            return;
+        }
+        let (working, queue) = (self.queues.works(entry.thread), self.queues.queue(entry.thread));
         if let Some(api) = entry.record.api() {
             *self.found.calls.entry(api).or_default() += 1;
         }
         if working {
-            let uncovered = entry.stamp.begin.saturating_sub(self.cursor);
-            self.gap += uncovered.saturating_sub(self.observing(&entry.record));
-            self.cursor = self.cursor.max(entry.stamp.begin + u64::from(entry.stamp.ticks));
+            let observing = self.observing(&entry.record);
+            let lane = &mut self.lanes[queue];
+            let uncovered = entry.stamp.begin.saturating_sub(lane.cursor);
+            lane.gap += uncovered.saturating_sub(observing);
+            lane.cursor = lane.cursor.max(entry.stamp.begin + u64::from(entry.stamp.ticks));
         }
         let next = ThreadIndex(self.threads.len() as u32);
         let (index, thread) = self.threads.entry(entry.thread).or_insert_with(|| (next, Thread::default()));
@@ -253,7 +276,7 @@ impl<'n, 'a> Walker<'n, 'a> {
         let phase = if self.observed {
             thread.stack.phase(&self.found.frames)
         } else {
-            unobserved_phase(&entry, self.main, self.names)
+            unobserved_phase(&entry, queue > 0 || entry.thread == self.main, self.names)
         };
         match entry.record {
             Record::OperatorBegin { name, scope, sequence, values, .. } => {
@@ -289,10 +312,20 @@ impl<'n, 'a> Walker<'n, 'a> {
                 }
                 if working && (is_event(&record) || pins_memory(&record, self.names)) {
                     let mark = thread.marks.first().map(|(text, _)| *text);
-                    let gap = std::mem::take(&mut self.gap);
+                    let gap = std::mem::take(&mut self.lanes[queue].gap);
                     let place = thread.place;
                     let thread = *index;
-                    self.found.events.push(RawEvent { thread, gap, record, frame, mark, phase, place });
+                    let event = RawEvent { thread, gap, record, frame, mark, phase, place };
+                    let Record::Take { token } = event.record else {
+                        self.found.events.push(event);
+                        return;
+                    };
+                    let mut gap = gap;
+                    for token in self.queues.sources(token, entry.thread) {
+                        let record = Record::Take { token: *token };
+                        let gap = std::mem::take(&mut gap);
+                        self.found.events.push(RawEvent { gap, record, ..event.clone() });
+                    }
                 } else {
                     self.found.announce(record);
                 }
@@ -317,9 +350,9 @@ impl<'n, 'a> Walker<'n, 'a> {
     }
 }
 
-/// The phase when no operators were recorded: what other threads than the first enqueue is the autograd engine's, and
+/// The phase when no operators were recorded: what other threads than the program's enqueue is the autograd engine's, and
 /// fused optimizers are known by their kernels' names.
-fn unobserved_phase(entry: &Entry<'_>, main: u32, names: &Names<'_>) -> Phase {
+fn unobserved_phase(entry: &Entry<'_>, of_program: bool, names: &Names<'_>) -> Phase {
     if let Record::Launch { kernel, .. } = &entry.record
         && names
             .kernels
@@ -328,7 +361,7 @@ fn unobserved_phase(entry: &Entry<'_>, main: u32, names: &Names<'_>) -> Phase {
     {
         return Phase::Optimizer;
     }
-    if enqueues(&entry.record) && entry.thread != main { Phase::Backward } else { Phase::Forward }
+    if enqueues(&entry.record) && !of_program { Phase::Backward } else { Phase::Forward }
 }
 
 /// Parts of the kernel names of PyTorch's fused optimizers.

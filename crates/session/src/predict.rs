@@ -99,6 +99,10 @@ const LAUNCH_LATENCY: Duration = Duration::from_micros(2);
 /// From the end of the awaited work to the return of a synchronising call that spins: assumed.
 const WAKE_LATENCY: Duration = Duration::from_micros(3);
 
+/// From a thread's handing over to the return of one that sleeps until then: assumed, from the 5 to 10 us that waking a
+/// sleeping thread takes on Linux servers.
+const HAND_OVER_LATENCY: Duration = Duration::from_micros(5);
+
 /// Events of all templates up to which each host's times are kept.
 const WATCHED: usize = 5_000_000;
 
@@ -272,6 +276,7 @@ impl<'a> Simulation<'a> {
             calls: host_model::call_costs(&host.sheet),
             launch_latency: LAUNCH_LATENCY,
             wake_latency: WAKE_LATENCY,
+            hand_over_latency: HAND_OVER_LATENCY,
             timeline: Some((warmup, choices.timeline_steps)),
             contention: choices.contention.then(|| Contention::of(cluster.device())),
             // A step from the middle of those that count.

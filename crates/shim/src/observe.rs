@@ -21,7 +21,7 @@ use crate::thread::Thread;
 static REUSE_IS_KNOWN: AtomicBool = AtomicBool::new(false);
 
 /// Version of these functions.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// `CUDACachingAllocator::TraceEntry::Action::ALLOC`.
 const ALLOC: u8 = 0;
 /// `…::FREE_REQUESTED`.
@@ -167,6 +167,20 @@ pub unsafe extern "C" fn trompe_place_id(name: *const u8, len: u32) -> u32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn trompe_place(place: u32) {
     record(|thread, begin| sink::write(thread, Stamp { begin, ticks: 0 }, &Record::Place { place }));
+}
+
+/// This thread hands something over to other threads of the process; each token is given once.
+#[unsafe(no_mangle)]
+pub extern "C" fn trompe_give(token: u64) {
+    record(|thread, begin| sink::write(thread, Stamp { begin, ticks: 0 }, &Record::Give { token }));
+}
+
+/// This thread has taken what another one gave, and waited for it since `since` ([`trompe_ticks`]).
+#[unsafe(no_mangle)]
+pub extern "C" fn trompe_take(token: u64, since: u64) {
+    record_since(since, |thread, begin| {
+        sink::write(thread, Stamp { begin, ticks: 0 }, &Record::Take { token })
+    });
 }
 
 /// A fact about the process, for example `torch.version`.

@@ -8,7 +8,7 @@
 //! Host times are those of the recording machine, already robust over the job's steps, without the emulator's own
 //! cost. What the real API calls would have cost is not in them: [`CallClass`] says which call it was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use trompe_base::{Bytes, DType, Duration, EventId, Rank, StreamId, ThreadIndex};
@@ -93,6 +93,34 @@ pub struct RankTemplate {
     pub calls: Vec<(String, u64)>,
     /// How the process ended.
     pub ending: Ending,
+}
+
+impl RankTemplate {
+    /// By thread: its dispatch queue; see [`queues`].
+    #[must_use]
+    pub fn queues(&self) -> BTreeMap<ThreadIndex, u16> {
+        queues(&self.events)
+    }
+}
+
+/// By thread: its dispatch queue; empty when there is only one.
+///
+/// Threads that hand over to each other ([`Action::Give`], [`Action::Take`]) go on by themselves in between: each is a
+/// queue. All others take turns with the first thread, which calls them and waits for them (the autograd engine's are
+/// such), and are part of its queue, number 0.
+#[must_use]
+pub fn queues(events: &[HostEvent]) -> BTreeMap<ThreadIndex, u16> {
+    let hands_over = |event: &&HostEvent| matches!(event.action, Action::Give { .. } | Action::Take { .. });
+    let own = events.iter().filter(hands_over).map(|event| event.thread);
+    let own: BTreeSet<ThreadIndex> = own.filter(|thread| thread.0 > 0).collect();
+    if own.is_empty() {
+        return BTreeMap::new();
+    }
+    let mut queues: BTreeMap<ThreadIndex, u16> = events.iter().map(|event| (event.thread, 0)).collect();
+    for (number, thread) in own.into_iter().enumerate() {
+        queues.insert(thread, u16::try_from(number + 1).unwrap_or(u16::MAX));
+    }
+    queues
 }
 
 /// How a process ended.
@@ -278,6 +306,16 @@ pub enum Action {
     },
     /// Nothing on the device: only host time passes.
     Host,
+    /// The thread hands something over to other threads of the process.
+    Give {
+        /// What, counted from zero; given once.
+        token: u32,
+    },
+    /// The thread goes on when another thread has given this.
+    Take {
+        /// What.
+        token: u32,
+    },
 }
 
 /// A collective operation of the job.

@@ -18,8 +18,9 @@ use crate::job::JobTrace;
 ///
 /// 3 added [`Descriptor::NpuKernel`](crate::descriptor::Descriptor::NpuKernel); a file of version 2 is one of version 3
 /// without it. 4 added [`Descriptor::Recorded`](crate::descriptor::Descriptor::Recorded) in the same way,
-/// and 5 [`Descriptor::Compiled`](crate::descriptor::Descriptor::Compiled).
-pub const JOB_VERSION: u32 = 5;
+/// 5 [`Descriptor::Compiled`](crate::descriptor::Descriptor::Compiled), and 6 the hand-overs between threads
+/// ([`Action::Give`](crate::job::Action::Give), [`Action::Take`](crate::job::Action::Take)).
+pub const JOB_VERSION: u32 = 6;
 
 /// The oldest version that still reads.
 const OLDEST: u32 = 2;

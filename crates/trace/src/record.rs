@@ -14,7 +14,7 @@ use trompe_base::{DType, DeviceIndex, EventId, KernelId, StreamId};
 use crate::descriptor::{Attention, Convolution, Copy, Gemm, Rnn};
 
 /// Version of the file layout and of every record body.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// Begin and end of what a record describes, in ticks of the process's counter (see [`Record::Clock`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -454,6 +454,17 @@ pub enum Record<'a> {
     Place {
         /// Place id; zero ends the one before.
         place: u32,
+    },
+    /// This thread hands something over to another one: what follows [`Record::Take`] of the same token there comes
+    /// after this.
+    Give {
+        /// Equal on both sides; given once.
+        token: u64,
+    },
+    /// This thread has taken what another one gave; its record's time is that of waiting for it.
+    Take {
+        /// Equal on both sides; may be taken by several.
+        token: u64,
     },
 }
 

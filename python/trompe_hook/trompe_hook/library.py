@@ -8,7 +8,7 @@ nothing.
 import ctypes
 import sys
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 
 # Kinds of `Library.marker`.
 INSTANT, PUSH, POP = 0, 1, 2
@@ -32,6 +32,14 @@ class Library:
         self.place = symbols.trompe_place
         self.place.restype = None
         self.place.argtypes = [ctypes.c_uint32]
+        self.ticks = symbols.trompe_ticks
+        self.ticks.restype = ctypes.c_uint64
+        self.give = symbols.trompe_give
+        self.give.restype = None
+        self.give.argtypes = [ctypes.c_uint64]
+        self.take = symbols.trompe_take
+        self.take.restype = None
+        self.take.argtypes = [ctypes.c_uint64, ctypes.c_uint64]
         self._prepare_ranks = symbols.trompe_prepare_ranks
         self._prepare_ranks.restype = ctypes.c_int
         self._begin_rank = symbols.trompe_begin_rank

@@ -4,7 +4,8 @@
 2. The compiled observer is built if need be, loaded and attached (`observer`).
 3. When PyTorch initialises CUDA, the observer starts handing over operators and
    events of the caching allocator.
-4. Marks of the script (NVTX) are handed over (`marks`).
+4. Marks of the script (NVTX) are handed over (`marks`), and what its threads hand to each
+   other (`hand_overs`).
 5. In a rank of a distributed job, what absent ranks would say is answered (`ranks`).
 6. At exit, PyTorch's own memory statistics are recorded (`facts`).
 
@@ -15,7 +16,7 @@ import atexit
 import os
 import time
 
-from . import advice, facts, launchers, library, marks, observer, places, ranks
+from . import advice, facts, hand_overs, launchers, library, marks, observer, places, ranks
 
 
 class _Deferred:
@@ -71,6 +72,7 @@ class _Process:
             _attempt("watching the start of CUDA", self._start_with_cuda, watcher)
         _attempt("watching marks", marks.watch, self._torch, self._target)
         _attempt("watching collectives", places.watch, self._target)
+        _attempt("watching threads", hand_overs.watch, self._target)
         self._target.meta("hook.seconds", f"{time.perf_counter() - started:.6f}")
         atexit.register(self._at_exit)
 

@@ -14,6 +14,7 @@ use crate::error::SimulationError;
 use crate::kind::kind_of;
 use crate::options::{HostTime, Options};
 use crate::price::Price;
+use crate::threads::{Queues, alone};
 
 /// Compiles one template.
 pub(super) struct Compiler<'a> {
@@ -26,6 +27,8 @@ pub(super) struct Compiler<'a> {
     anchors: BTreeMap<usize, (u32, u32)>,
     point_to_point: BTreeMap<(u32, bool, u32), u64>,
     groups: BTreeMap<(u32, CollectiveKind), u32>,
+    /// Hand-overs by their tokens.
+    tokens: BTreeMap<u32, u32>,
     plan: TemplatePlan,
 }
 
@@ -40,6 +43,7 @@ impl<'a> Compiler<'a> {
             anchors: BTreeMap::new(),
             point_to_point: BTreeMap::new(),
             groups: BTreeMap::new(),
+            tokens: BTreeMap::new(),
             plan: TemplatePlan::default(),
         }
     }
@@ -63,6 +67,7 @@ impl<'a> Compiler<'a> {
             acts.push(Act { delay: self.delay(event), what: self.what(row, event)? });
         }
         self.plan.acts = acts;
+        self.queues();
         self.plan.slots = self.slots.len() as u32;
         self.plan.boundaries = self.boundaries();
         self.plan.warmup = self.template.steps.warmup.min(self.plan.boundaries.len() - 2);
@@ -213,7 +218,26 @@ impl<'a> Compiler<'a> {
                 What::Graph { stream, first, count: operations.len() as u32 }
             }
             Action::Host => What::Host,
+            Action::Give { token } => {
+                let next = self.tokens.len() as u32;
+                What::Give { token: *self.tokens.entry(*token).or_insert(next) }
+            }
+            // What nobody gave before is not waited for: the recording began later.
+            Action::Take { token } => {
+                self.tokens.get(token).map_or(What::Host, |&token| What::Take { token })
+            }
         })
+    }
+
+    /// Divides the acts among the host's threads.
+    fn queues(&mut self) {
+        let queues = self.template.queues();
+        if queues.is_empty() {
+            self.plan.acts.iter_mut().for_each(|act| act.what = alone(act.what));
+            return;
+        }
+        let of = self.template.events.iter().map(|event| queues.get(&event.thread).copied().unwrap_or(0));
+        self.plan.queues = Queues::new(of.collect(), self.tokens.len());
     }
 
     fn stream(&self, event: usize, stream: StreamId) -> Result<u16, SimulationError> {

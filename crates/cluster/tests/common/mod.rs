@@ -17,6 +17,7 @@ pub(crate) struct Script {
     pub(crate) template: RankTemplate,
     pub(crate) prices: Vec<Price>,
     gap: u64,
+    thread: u32,
     calls: std::collections::BTreeMap<u32, u64>,
 }
 
@@ -51,10 +52,27 @@ impl Script {
         self
     }
 
+    /// What follows is done by this thread.
+    pub(crate) fn thread(mut self, thread: u32) -> Self {
+        self.thread = thread;
+        self
+    }
+
+    /// The thread hands something over.
+    pub(crate) fn give(self, token: u32) -> Self {
+        self.push(Action::Give { token })
+    }
+
+    /// The thread waits for it.
+    pub(crate) fn take(self, token: u32) -> Self {
+        self.push(Action::Take { token })
+    }
+
     fn push(mut self, action: Action) -> Self {
         let gap = micros(std::mem::take(&mut self.gap));
         let call = CallClass::Launch;
-        self.template.events.push(HostEvent { thread: ThreadIndex(0), gap, call, site: 0, action });
+        let thread = ThreadIndex(self.thread);
+        self.template.events.push(HostEvent { thread, gap, call, site: 0, action });
         self
     }
 

@@ -2,7 +2,8 @@
 //!
 //! * Host time becomes compute nodes on the processor, each after the one before; work on the device becomes compute nodes on
 //!   the device, after the host's launch and after what its stream holds it back for: the operation before it, the default
-//!   stream, recorded events. A host that waits is a dependency of its next node.
+//!   stream, recorded events. A host that waits is a dependency of its next node; threads that go their own way are hosts
+//!   of their own, which wait for what others hand them.
 //! * Collectives carry their type, bytes and communicator; messages their two ends and a tag that both ends agree on. A
 //!   communicator of one is computation.
 //! * A rank that did not run itself does what its example did, its messages turned to its own place ([`Peers`]).
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use prost::Message;
-use trompe_base::{Duration, Rank};
+use trompe_base::{Duration, Rank, ThreadIndex};
 use trompe_trace::job::{Action, Collective, HostEvent, JobTrace, Operation, RankTemplate};
 use trompe_trace::peers::Peers;
 use trompe_trace::record::{CollectiveKind, StreamKind};
@@ -83,7 +84,10 @@ pub fn write_rank_of<W: Write>(
         number: instance.template,
         costs,
         next: 0,
-        host: Lane::default(),
+        queues: job.templates[instance.template].queues(),
+        queue: 0,
+        hosts: vec![Lane::default()],
+        given: BTreeMap::new(),
         streams: BTreeMap::new(),
         events: BTreeMap::new(),
         messages: BTreeMap::new(),
@@ -93,7 +97,10 @@ pub fn write_rank_of<W: Write>(
     for event in &exporter.template.events {
         exporter.event(event)?;
     }
-    exporter.flush(true)?;
+    for queue in 0..exporter.hosts.len() {
+        exporter.queue = queue;
+        exporter.flush(true)?;
+    }
     out.flush()
 }
 
@@ -137,7 +144,14 @@ struct Exporter<'a, W: Write> {
     number: usize,
     costs: &'a dyn Costs,
     next: u64,
-    host: Lane,
+    /// Dispatch queues by thread; empty when there is only one.
+    queues: BTreeMap<ThreadIndex, u16>,
+    /// The one of this event.
+    queue: usize,
+    /// By dispatch queue.
+    hosts: Vec<Lane>,
+    /// What a thread had done when it handed something over.
+    given: BTreeMap<u32, Vec<u64>>,
     streams: BTreeMap<u32, Lane>,
     /// What recordings stand for.
     events: BTreeMap<(u32, u32), Vec<u64>>,
@@ -150,12 +164,15 @@ struct Exporter<'a, W: Write> {
 
 impl<W: Write> Exporter<'_, W> {
     fn event(&mut self, event: &HostEvent) -> io::Result<()> {
-        self.host.owed += i64::try_from(self.costs.host(event).as_picos()).unwrap_or(i64::MAX / 4);
+        self.queue = self.queues.get(&event.thread).copied().unwrap_or(0).into();
+        self.hosts.resize_with(self.hosts.len().max(self.queue + 1), Lane::default);
+        self.hosts[self.queue].owed +=
+            i64::try_from(self.costs.host(event).as_picos()).unwrap_or(i64::MAX / 4);
         match &event.action {
             Action::Enqueue { stream, operation, blocking } => {
                 let node = self.operation(stream.0, *operation)?;
                 if *blocking {
-                    self.host.wait(&[node]);
+                    self.hosts[self.queue].wait(&[node]);
                 }
             }
             Action::Graph { stream, operations } => {
@@ -189,6 +206,14 @@ impl<W: Write> Exporter<'_, W> {
                 let nodes: Vec<u64> = lanes.flat_map(|lane| lane.after.iter().copied()).collect();
                 self.wait(&nodes)?;
             }
+            Action::Give { token } => {
+                self.flush(false)?;
+                self.given.insert(*token, self.hosts[self.queue].after.clone());
+            }
+            Action::Take { token } => {
+                let nodes = self.given.get(token).cloned().unwrap_or_default();
+                self.wait(&nodes)?;
+            }
             Action::Host => {}
         }
         Ok(())
@@ -197,17 +222,17 @@ impl<W: Write> Exporter<'_, W> {
     /// The host waits for `nodes`: what it did until now comes before.
     fn wait(&mut self, nodes: &[u64]) -> io::Result<()> {
         self.flush(false)?;
-        self.host.wait(nodes);
+        self.hosts[self.queue].wait(nodes);
         Ok(())
     }
 
     /// Writes host time, when there is a microsecond of it (or any, at the end).
     fn flush(&mut self, all: bool) -> io::Result<()> {
-        if self.host.owed < if all { 1 } else { 1_000_000 } {
+        if self.hosts[self.queue].owed < if all { 1 } else { 1_000_000 } {
             return Ok(());
         }
-        let duration_micros = self.host.micros(Duration::ZERO);
-        let data = std::mem::take(&mut self.host.after);
+        let duration_micros = self.hosts[self.queue].micros(Duration::ZERO);
+        let data = std::mem::take(&mut self.hosts[self.queue].after);
         let node = Node {
             name: "host".to_owned(),
             kind: NodeType::Compute.into(),
@@ -217,7 +242,7 @@ impl<W: Write> Exporter<'_, W> {
             ..Node::default()
         };
         let id = self.write(node)?;
-        self.host.after = vec![id];
+        self.hosts[self.queue].after = vec![id];
         Ok(())
     }
 
@@ -280,7 +305,7 @@ impl<W: Write> Exporter<'_, W> {
             None => self.held_back_by(stream),
         };
         let launched: Vec<u64> =
-            self.host.after.iter().filter(|other| !node.data.contains(other)).copied().collect();
+            self.hosts[self.queue].after.iter().filter(|other| !node.data.contains(other)).copied().collect();
         node.data.extend(launched);
         let lane = self.streams.entry(stream).or_default();
         node.duration_micros = lane.micros(time);

@@ -75,5 +75,7 @@ fn action(template: &RankTemplate, action: &Action) -> (&'static str, String) {
             ("graph", format!("stream {stream}: {} operations", operations.len()))
         }
         Action::Host => ("host", String::new()),
+        Action::Give { token } => ("thread", format!("hands over {token}")),
+        Action::Take { token } => ("thread", format!("waits until {token} is handed over")),
     }
 }
