@@ -92,6 +92,7 @@ check-python: venv-test
 	$(call step,Python format and lint)
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/ruff check
+	$(VENV)/bin/python tests/hand_overs.py
 
 check-clippy: tools
 	$(call step,clippy)

@@ -25,6 +25,7 @@ mod operator;
 mod phases;
 pub mod profiled;
 mod ranks;
+mod same;
 mod samples;
 mod short_name;
 mod steps;

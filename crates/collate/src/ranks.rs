@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use trompe_base::{Mesh, Rank, RankPattern};
-use trompe_trace::job::{Communicator, HostEvent, Note, RankInstance, RankTemplate, Severity};
+use trompe_trace::job::{Communicator, Note, RankInstance, RankTemplate, Severity};
 use trompe_trace::reader::Names;
 
 use crate::matching;
+use crate::same::same;
 use crate::walk::RawCommunicator;
 
 /// One process that did device work.
@@ -292,19 +293,4 @@ impl Moved {
         }
         Some(found)
     }
-}
-
-/// Whether two ranks do the same; host times, which never repeat exactly, do not count.
-fn same(a: &RankTemplate, b: &RankTemplate) -> bool {
-    let equal = |x: &HostEvent, y: &HostEvent| {
-        (x.call, x.site, &x.action, x.thread) == (y.call, y.site, &y.action, y.thread)
-    };
-    a.operations == b.operations
-        && a.sites == b.sites
-        && a.streams == b.streams
-        && a.steps == b.steps
-        && a.memory.peak_total == b.memory.peak_total
-        && a.memory.peak_allocated == b.memory.peak_allocated
-        && a.events.len() == b.events.len()
-        && a.events.iter().zip(&b.events).all(|(x, y)| equal(x, y))
 }

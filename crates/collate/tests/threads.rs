@@ -155,3 +155,32 @@ fn steps_are_those_of_the_program() {
     });
     assert_eq!((template.steps.count(), template.steps.warmup), (6, 1));
 }
+
+#[test]
+fn ranks_whose_threads_came_in_another_order_are_the_same() {
+    let rank = |rank: u32, copy_first: bool, thirds: u32| {
+        let mut t = TraceBuilder::new(100 + rank);
+        t.meta("job.rank", &rank.to_string()).meta("job.world", "2");
+        launch(&mut t, "forward");
+        give(&mut t, 7);
+        let copy = |t: &mut TraceBuilder| {
+            take(t.on_thread(3), 7);
+            launch(t, "copy");
+            t.on_thread(100 + rank);
+        };
+        if copy_first {
+            copy(&mut t);
+        }
+        (0..thirds).for_each(|_| launch(&mut t, "backward"));
+        if !copy_first {
+            copy(&mut t);
+        }
+        t.finish()
+    };
+    let templates = |thirds| {
+        let job = collate(&[rank(0, true, 2), rank(1, false, thirds)], &Options::default()).unwrap();
+        assert_eq!(job.ranks.len(), 2);
+        job.templates.len()
+    };
+    assert_eq!((templates(2), templates(3)), (1, 2));
+}

@@ -181,9 +181,10 @@ def _semaphores(teller):
         return method
 
     def release(original):
-        def method(self, n=1):
-            released(self).extend([teller.give()] * n)
-            return original(self, n)
+        def method(self, *arguments, **options):
+            count = arguments[0] if arguments else options.get("n", 1)
+            released(self).extend([teller.give()] * count)
+            return original(self, *arguments, **options)
 
         return method
 
