@@ -90,12 +90,12 @@ impl Fabric {
 
 impl NetworkModel {
     /// The price of an all-to-all in which the pairs of `devices` (global numbers) exchange different numbers of bytes, and the
-    /// wire that decides.
+    /// wire that decides, with the share of that time in which it is busy.
     ///
     /// # Panics
     /// When there are not as many devices as rows.
     #[must_use]
-    pub fn estimate_pairs(&self, devices: &[u32], pairs: &Pairs) -> (Estimate, Option<Wire>) {
+    pub fn estimate_pairs(&self, devices: &[u32], pairs: &Pairs) -> (Estimate, Option<(Wire, f64)>) {
         assert_eq!(devices.len(), pairs.devices(), "a row for each device");
         let count = devices.len() as u64;
         let (others, all) = (count.saturating_sub(1).max(1) as f64, count.max(1) as f64);
@@ -117,7 +117,8 @@ impl NetworkModel {
             _ => even,
         };
         let estimate = self.estimate(Operation::AllToAll, Bytes(bytes.round() as u64), devices);
-        (estimate, found.map(|(wire, _)| wire))
+        let share = |(wire, seconds): (Wire, f64)| (wire, seconds / estimate.time.as_secs_f64());
+        (estimate, found.map(share))
     }
 }
 
@@ -151,7 +152,9 @@ mod tests {
             let mut bytes = vec![vec![8 << 20; 16]; 16];
             change(&mut bytes);
             let (estimate, wire) = model.estimate_pairs(&devices, &Pairs::new(bytes).unwrap());
-            (estimate.time.as_secs_f64(), wire.unwrap())
+            let (wire, share) = wire.unwrap();
+            assert!(share > 0.0 && share <= 1.0, "{wire} is busy {share} of the time");
+            (estimate.time.as_secs_f64(), wire)
         };
         let (equal, _) = time(&|_| {});
         // One receiver gets twice as much from everybody: its adapter has twice as much to take in.

@@ -129,10 +129,7 @@ pub fn explain(request: &Request) -> Result<Explained, SessionError> {
         if let Some(pairs) = &pairs {
             let (priced, wire) = model.estimate_pairs(&devices, pairs);
             estimate = priced;
-            busiest = wire.map(|wire| {
-                let load = model.fabric().demand_of_pairs(&devices, pairs)[&wire];
-                (wire.to_string(), load / (model.capacity(wire) * estimate.time.as_secs_f64()))
-            });
+            busiest = wire.map(|(wire, share)| (wire.to_string(), share));
         }
         let micros = estimate.time.as_micros_f64();
         let rate = bytes as f64 / micros / 1e3;

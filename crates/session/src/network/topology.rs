@@ -20,9 +20,10 @@ pub(super) fn fabric(cluster: &ClusterSheet, file: &Path) -> Result<Fabric, Sess
 
 fn read(cluster: &ClusterSheet, text: &str) -> Result<Fabric, String> {
     let sheet = Fabric::from_cluster(cluster);
-    let begin = text.trim_start_matches('\u{feff}').trim_start();
+    // Some editors put a byte order mark before the text.
+    let text = text.trim_start_matches('\u{feff}');
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if begin.starts_with('<') {
+    if text.trim_start().starts_with('<') {
         return of_node(cluster, &sheet, &read_nccl_topology(text).map_err(|error| error.to_string())?);
     }
     if has(&["npus_count", "topologies-per-dim"]) {
@@ -88,6 +89,9 @@ mod tests {
             "topology: [ Ring, Switch ]\nnpus_count: [ 8, 2 ]\nbandwidth: [ 100, 25 ]\nlatency: [ 0, 500 ]\n";
         let ring = of("dgx-h100:2", yaml).unwrap();
         assert_eq!((ring.layout(&[0, 1, 2, 3, 4, 5, 6, 7]).ring.0, ring.adapter.0), (200e9, 25e9));
+        for (spec, text) in [("a100-sxm:4", PAIRS), ("h100-sxm:2", xml), ("dgx-h100:2", yaml)] {
+            assert_eq!(of(spec, &format!("\u{feff}{text}")), of(spec, text), "with a byte order mark");
+        }
     }
 
     #[test]
