@@ -241,7 +241,7 @@ mod tests {
     fn older_versions_connect_at_once() {
         let old = Surroundings { version: 21_800, capability: 80, ..H100 };
         let all = |size: u32, local: u32| at_creation(&old, Shape { size, local }) / MIB;
-        // Issue 964 measures 544 MB for two A100, and 688 for the first of three and of four.
+        // Issue 964 of NCCL measures 544 MB for two A100, and 688 for the first of three and of four.
         assert_eq!([all(2, 2), all(3, 3), all(4, 4)], [544, 736, 760]);
         // A pool of sends even where there is nobody to send to.
         assert_eq!(all(1, 1), 256);
