@@ -35,11 +35,8 @@ impl<'a> RankState<'a> {
 
     /// Does something with each queue in the place of the first one.
     pub(crate) fn each_queue(&mut self, mut action: impl FnMut(&mut Self)) {
-        action(self);
-        for row in 0..self.threads.len() {
-            std::mem::swap(&mut self.host, &mut self.threads[row]);
-            action(self);
-            std::mem::swap(&mut self.host, &mut self.threads[row]);
+        for queue in 0..=self.threads.len() {
+            self.as_queue(queue as u16, &mut action);
         }
     }
 

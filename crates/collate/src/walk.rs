@@ -320,10 +320,10 @@ impl<'n, 'a> Walker<'n, 'a> {
                         self.found.events.push(event);
                         return;
                     };
-                    let mut gap = gap;
-                    for token in self.queues.sources(token, entry.thread) {
+                    // What passed through another thread has several givers; the time is the first one's.
+                    for (at, token) in self.queues.sources(token, entry.thread).iter().enumerate() {
                         let record = Record::Take { token: *token };
-                        let gap = std::mem::take(&mut gap);
+                        let gap = if at == 0 { event.gap } else { 0 };
                         self.found.events.push(RawEvent { gap, record, ..event.clone() });
                     }
                 } else {

@@ -118,8 +118,7 @@ impl<O: Others> Scout<O> {
     /// Looks again after all ranks have ended: short ones may all have done so between two looks, and then which ranks
     /// to run is decided now. Whether the job has to begin again.
     pub fn is_undecided(&mut self) -> bool {
-        self.follow();
-        self.follow();
+        self.follow_to_the_end();
         self.settle() == Some(Wish::StopAll)
     }
 
@@ -135,8 +134,7 @@ impl<O: Others> Scout<O> {
 
     /// Looks a last time. Takes the traces of ranks that equal others away: what they recorded, or would have, is in those.
     pub fn conclude(&mut self) -> Findings {
-        self.follow();
-        self.follow();
+        self.follow_to_the_end();
         for rank in self.checks.clone() {
             if !self.decided.contains(&rank) {
                 self.decide(rank);
@@ -167,6 +165,12 @@ impl<O: Others> Scout<O> {
         let mut all = self.anchors.iter().chain(&self.checks);
         // A rank without a trace has not begun.
         all.all(|rank| self.sequences.get(rank).is_some_and(|sequence| sequence.has_reached(step)))
+    }
+
+    /// Reads all that the ranks have written, once they have ended: a step counts as complete one look after it was read.
+    fn follow_to_the_end(&mut self) {
+        self.follow();
+        self.follow();
     }
 
     /// Reads what the ranks have written since the last look.

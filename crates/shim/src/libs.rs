@@ -29,10 +29,9 @@ use trompe_device::communicator::Communicators;
 use trompe_device::compiler::Compilers;
 use trompe_device::dnn::{DeviceTraits, Dnn};
 use trompe_device::graph::NodeKind;
-use trompe_device::{HandleTable, Kind};
-
 use trompe_device::numerics::{FftPlans, SparseShape, Streamed};
 use trompe_device::progress::Work;
+use trompe_device::{HandleTable, Kind};
 use trompe_hardware::DeviceSheet;
 use trompe_trace::record::Record;
 

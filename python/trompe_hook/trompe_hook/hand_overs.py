@@ -143,12 +143,12 @@ def _events(teller):
 def _conditions(teller):
     """Those that the program uses itself; what the library builds on them is watched as what it is."""
 
-    def own():
+    def own():  # asked by the method, of its caller
         return sys._getframe(2).f_globals.get("__name__") not in _NAMESPACES
 
     def notifying(original):
         def method(self, *arguments, **options):
-            if sys._getframe(1).f_globals.get("__name__") not in _NAMESPACES:
+            if own():
                 self._trompe_token = teller.give()
             return original(self, *arguments, **options)
 

@@ -76,17 +76,20 @@ pub fn write_rank_of<W: Write>(
     let instance = &job.ranks[rank.index()];
     let version = SCHEMA.to_owned();
     put(&GlobalMetadata { version, attributes: Vec::new() }, &mut out)?;
+    let template = &job.templates[instance.template];
+    let queues = template.queues();
+    let last = queues.values().max().copied().unwrap_or(0);
     let mut exporter = Exporter {
         peers,
         job,
         rank,
-        template: &job.templates[instance.template],
+        template,
         number: instance.template,
         costs,
         next: 0,
-        queues: job.templates[instance.template].queues(),
+        queues,
         queue: 0,
-        hosts: vec![Lane::default()],
+        hosts: (0..=last).map(|_| Lane::default()).collect(),
         given: BTreeMap::new(),
         streams: BTreeMap::new(),
         events: BTreeMap::new(),
@@ -165,14 +168,13 @@ struct Exporter<'a, W: Write> {
 impl<W: Write> Exporter<'_, W> {
     fn event(&mut self, event: &HostEvent) -> io::Result<()> {
         self.queue = self.queues.get(&event.thread).copied().unwrap_or(0).into();
-        self.hosts.resize_with(self.hosts.len().max(self.queue + 1), Lane::default);
-        self.hosts[self.queue].owed +=
-            i64::try_from(self.costs.host(event).as_picos()).unwrap_or(i64::MAX / 4);
+        let time = i64::try_from(self.costs.host(event).as_picos()).unwrap_or(i64::MAX / 4);
+        self.host().owed += time;
         match &event.action {
             Action::Enqueue { stream, operation, blocking } => {
                 let node = self.operation(stream.0, *operation)?;
                 if *blocking {
-                    self.hosts[self.queue].wait(&[node]);
+                    self.host().wait(&[node]);
                 }
             }
             Action::Graph { stream, operations } => {
@@ -219,20 +221,25 @@ impl<W: Write> Exporter<'_, W> {
         Ok(())
     }
 
+    /// The dispatch queue of this event.
+    fn host(&mut self) -> &mut Lane {
+        &mut self.hosts[self.queue]
+    }
+
     /// The host waits for `nodes`: what it did until now comes before.
     fn wait(&mut self, nodes: &[u64]) -> io::Result<()> {
         self.flush(false)?;
-        self.hosts[self.queue].wait(nodes);
+        self.host().wait(nodes);
         Ok(())
     }
 
     /// Writes host time, when there is a microsecond of it (or any, at the end).
     fn flush(&mut self, all: bool) -> io::Result<()> {
-        if self.hosts[self.queue].owed < if all { 1 } else { 1_000_000 } {
+        if self.host().owed < if all { 1 } else { 1_000_000 } {
             return Ok(());
         }
-        let duration_micros = self.hosts[self.queue].micros(Duration::ZERO);
-        let data = std::mem::take(&mut self.hosts[self.queue].after);
+        let duration_micros = self.host().micros(Duration::ZERO);
+        let data = std::mem::take(&mut self.host().after);
         let node = Node {
             name: "host".to_owned(),
             kind: NodeType::Compute.into(),
@@ -242,7 +249,7 @@ impl<W: Write> Exporter<'_, W> {
             ..Node::default()
         };
         let id = self.write(node)?;
-        self.hosts[self.queue].after = vec![id];
+        self.host().after = vec![id];
         Ok(())
     }
 
