@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use trompe_base::Duration;
 use trompe_trace::job::{CallClass, HostEvent, Steps};
+use trompe_trace::queues::DispatchQueues;
 
 /// Pairs of positions above which what differs between two steps is not searched for what they share: 5000 events of
 /// each, where the search takes tens of milliseconds.
@@ -25,13 +26,13 @@ const SEARCHED: usize = 25_000_000;
 /// zero is a poll.
 pub(crate) fn settle(events: &mut [HostEvent], keys: &[u64], steps: &Steps) {
     let boundaries = steps.boundaries.get(steps.warmup..).unwrap_or_default();
-    let queues = trompe_trace::job::queues(events);
-    if queues.is_empty() {
+    let queues = DispatchQueues::of(events);
+    if queues.is_single() {
         return settle_queue(events, keys, boundaries);
     }
     let mut programs: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
     for (row, event) in events.iter().enumerate() {
-        programs.entry(queues[&event.thread]).or_default().push(row);
+        programs.entry(queues.queue(event.thread)).or_default().push(row);
     }
     for rows in programs.into_values() {
         let mut own: Vec<HostEvent> = rows.iter().map(|row| events[*row].clone()).collect();

@@ -19,7 +19,7 @@ pub(crate) fn same(a: &RankTemplate, b: &RankTemplate) -> bool {
     if !alike {
         return false;
     }
-    if a.queues().is_empty() && b.queues().is_empty() {
+    if a.queues().is_single() && b.queues().is_single() {
         let equal = |(x, y): (&HostEvent, &HostEvent)| {
             (x.call, x.site, &x.action, x.thread) == (y.call, y.site, &y.action, y.thread)
         };
@@ -50,7 +50,7 @@ impl<'a> Queues<'a> {
         let queues = template.queues();
         let mut found = Self { template, rows: BTreeMap::new(), given: BTreeMap::new() };
         for (row, event) in template.events.iter().enumerate() {
-            let queue = queues.get(&event.thread).copied().unwrap_or(0);
+            let queue = queues.queue(event.thread);
             let rows = found.rows.entry(queue).or_default();
             if let Action::Give { token } = event.action {
                 found.given.entry(token).or_insert((queue, rows.len()));

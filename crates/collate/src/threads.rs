@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use trompe_trace::job::{Action, HostEvent};
+use trompe_trace::queues::DispatchQueues;
 use trompe_trace::reader::Entry;
 use trompe_trace::record::Record;
 
@@ -114,10 +115,9 @@ impl Threads {
 /// By event whether it is one of the program's own that do something: those of other queues come when they like, and
 /// what is handed over is no work. `None` when that leaves nothing out.
 pub(crate) fn of_program(events: &[HostEvent]) -> Option<Vec<bool>> {
-    let queues = trompe_trace::job::queues(events);
+    let queues = DispatchQueues::of(events);
     let own = |event: &HostEvent| {
-        queues.get(&event.thread) == Some(&0)
-            && !matches!(event.action, Action::Give { .. } | Action::Take { .. })
+        queues.queue(event.thread) == 0 && !matches!(event.action, Action::Give { .. } | Action::Take { .. })
     };
-    (!queues.is_empty()).then(|| events.iter().map(own).collect())
+    (!queues.is_single()).then(|| events.iter().map(own).collect())
 }

@@ -8,12 +8,13 @@
 //! Host times are those of the recording machine, already robust over the job's steps, without the emulator's own
 //! cost. What the real API calls would have cost is not in them: [`CallClass`] says which call it was.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use trompe_base::{Bytes, DType, Duration, EventId, Rank, StreamId, ThreadIndex};
 
 use crate::descriptor::{Descriptor, Direction};
+use crate::queues::DispatchQueues;
 use crate::record::{CollectiveKind, StreamKind};
 
 /// A whole job.
@@ -96,31 +97,11 @@ pub struct RankTemplate {
 }
 
 impl RankTemplate {
-    /// By thread: its dispatch queue; see [`queues`].
+    /// Which of its threads go on by themselves.
     #[must_use]
-    pub fn queues(&self) -> BTreeMap<ThreadIndex, u16> {
-        queues(&self.events)
+    pub fn queues(&self) -> DispatchQueues {
+        DispatchQueues::of(&self.events)
     }
-}
-
-/// By thread: its dispatch queue; empty when there is only one.
-///
-/// Threads that hand over to each other ([`Action::Give`], [`Action::Take`]) go on by themselves in between: each is a
-/// queue. All others take turns with the first thread, which calls them and waits for them (the autograd engine's are
-/// such), and are part of its queue, number 0.
-#[must_use]
-pub fn queues(events: &[HostEvent]) -> BTreeMap<ThreadIndex, u16> {
-    let hands_over = |event: &&HostEvent| matches!(event.action, Action::Give { .. } | Action::Take { .. });
-    let own = events.iter().filter(hands_over).map(|event| event.thread);
-    let own: BTreeSet<ThreadIndex> = own.filter(|thread| thread.0 > 0).collect();
-    if own.is_empty() {
-        return BTreeMap::new();
-    }
-    let mut queues: BTreeMap<ThreadIndex, u16> = events.iter().map(|event| (event.thread, 0)).collect();
-    for (number, thread) in own.into_iter().enumerate() {
-        queues.insert(thread, u16::try_from(number + 1).unwrap_or(u16::MAX));
-    }
-    queues
 }
 
 /// How a process ended.

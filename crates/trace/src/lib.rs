@@ -18,6 +18,7 @@ pub mod descriptor;
 pub mod job;
 pub mod job_file;
 pub mod peers;
+pub mod queues;
 pub mod reader;
 pub mod record;
 pub mod tail;

@@ -232,11 +232,11 @@ impl<'a> Compiler<'a> {
     /// Divides the acts among the host's threads.
     fn queues(&mut self) {
         let queues = self.template.queues();
-        if queues.is_empty() {
+        if queues.is_single() {
             self.plan.acts.iter_mut().for_each(|act| act.what = alone(act.what));
             return;
         }
-        let of = self.template.events.iter().map(|event| queues.get(&event.thread).copied().unwrap_or(0));
+        let of = self.template.events.iter().map(|event| queues.queue(event.thread));
         self.plan.queues = Queues::new(of.collect(), self.tokens.len());
     }
 

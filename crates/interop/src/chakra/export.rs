@@ -18,9 +18,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use prost::Message;
-use trompe_base::{Duration, Rank, ThreadIndex};
+use trompe_base::{Duration, Rank};
 use trompe_trace::job::{Action, Collective, HostEvent, JobTrace, Operation, RankTemplate};
 use trompe_trace::peers::Peers;
+use trompe_trace::queues::DispatchQueues;
 use trompe_trace::record::{CollectiveKind, StreamKind};
 
 use super::wire::{CommunicationType, GlobalMetadata, Node, NodeType, Value, attribute};
@@ -78,7 +79,6 @@ pub fn write_rank_of<W: Write>(
     put(&GlobalMetadata { version, attributes: Vec::new() }, &mut out)?;
     let template = &job.templates[instance.template];
     let queues = template.queues();
-    let last = queues.values().max().copied().unwrap_or(0);
     let mut exporter = Exporter {
         peers,
         job,
@@ -87,9 +87,9 @@ pub fn write_rank_of<W: Write>(
         number: instance.template,
         costs,
         next: 0,
-        queues,
         queue: 0,
-        hosts: (0..=last).map(|_| Lane::default()).collect(),
+        hosts: (0..queues.count()).map(|_| Lane::default()).collect(),
+        queues,
         given: BTreeMap::new(),
         streams: BTreeMap::new(),
         events: BTreeMap::new(),
@@ -147,8 +147,7 @@ struct Exporter<'a, W: Write> {
     number: usize,
     costs: &'a dyn Costs,
     next: u64,
-    /// Dispatch queues by thread; empty when there is only one.
-    queues: BTreeMap<ThreadIndex, u16>,
+    queues: DispatchQueues,
     /// The one of this event.
     queue: usize,
     /// By dispatch queue.
@@ -167,7 +166,7 @@ struct Exporter<'a, W: Write> {
 
 impl<W: Write> Exporter<'_, W> {
     fn event(&mut self, event: &HostEvent) -> io::Result<()> {
-        self.queue = self.queues.get(&event.thread).copied().unwrap_or(0).into();
+        self.queue = self.queues.queue(event.thread).into();
         let time = i64::try_from(self.costs.host(event).as_picos()).unwrap_or(i64::MAX / 4);
         self.host().owed += time;
         match &event.action {
