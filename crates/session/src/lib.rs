@@ -28,6 +28,7 @@ pub mod estimators;
 pub mod hook;
 pub mod host_model;
 pub mod install;
+mod job_log;
 pub mod kernels;
 pub mod launch;
 mod machine;

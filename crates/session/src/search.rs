@@ -13,7 +13,6 @@ mod error;
 mod external;
 mod files;
 mod local;
-mod log;
 mod measure;
 mod nearest;
 mod nevergrad;

@@ -23,8 +23,9 @@ use trompe_search::space::FILE_PREFIX;
 
 use super::files::StudyFiles;
 use super::order::{Order, Reply};
-use super::{Plan, Pool, SearchError, log};
+use super::{Plan, Pool, SearchError};
 use crate::clock::Stopwatch;
+use crate::job_log;
 
 /// The pool.
 pub(super) struct Local {
@@ -257,7 +258,7 @@ impl Thread {
     }
 
     fn lines(&self, last: String) -> Vec<String> {
-        let mut lines = log::last_lines(&self.start.folder.join("log"));
+        let mut lines = job_log::last_lines(&self.start.folder.join("log"));
         lines.push(last);
         lines
     }

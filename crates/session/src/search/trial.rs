@@ -12,13 +12,15 @@ use trompe_search::Outcome;
 use trompe_search::space::ResolvedJob;
 use trompe_trace::job::JobTrace;
 
+use super::measure;
 use super::order::{Order, Reply, Runs, Samples};
-use super::{log, measure};
 use crate::clock::Stopwatch;
 use crate::estimators::{EstimatorChoice, Pricer};
 use crate::output::Existing;
 use crate::run::{self, Kept};
-use crate::{Choices, HostChoice, SessionError, Silent, disk, predict, predict_with, simulate, traces};
+use crate::{
+    Choices, HostChoice, SessionError, Silent, disk, job_log, predict, predict_with, simulate, traces,
+};
 
 /// The place in which trials run, one after the other.
 pub(super) struct Bench {
@@ -116,7 +118,7 @@ impl Bench {
     fn explained(&self, order: &Order, error: &SessionError) -> Outcome {
         let mut lines = self.last_lines();
         if matches!(error, SessionError::FailedEarly { .. })
-            && let Some((missing, capacity)) = exhausted(&log::tail(&self.log))
+            && let Some((missing, capacity)) = exhausted(&job_log::tail(&self.log))
         {
             self.keep_exhausted(order, &Exhausted { missing, capacity });
             return on_cluster(order, missing, capacity);
@@ -247,7 +249,7 @@ impl Bench {
 
     /// The end of what the job has written.
     fn last_lines(&self) -> Vec<String> {
-        log::last_lines(&self.log)
+        job_log::last_lines(&self.log)
     }
 }
 

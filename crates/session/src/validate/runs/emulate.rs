@@ -21,7 +21,7 @@ use trompe_trace::job::JobTrace;
 use super::environment::Environment;
 use super::jobs::Job;
 use crate::clock::Stopwatch;
-use crate::{SessionError, disk, traces};
+use crate::{SessionError, disk, job_log, traces};
 
 /// Emulates validation jobs.
 #[derive(Debug)]
@@ -149,8 +149,8 @@ impl Emulator {
         let seconds = watch.elapsed().as_secs_f64();
         let trace = out.join("job.trace");
         if !trace.is_file() {
-            let text = fs::read_to_string(&log).unwrap_or_default();
-            return Err(format!("its emulation failed: {} (log: {})", last_words(&text), log.display()));
+            let said = job_log::telling_line(&log);
+            return Err(format!("its emulation failed: {said} (log: {})", log.display()));
         }
         fs::rename(&trace, path).map_err(told)?;
         let _ = fs::remove_dir_all(&out);
@@ -188,16 +188,6 @@ fn files(script: &'static str) -> Vec<&'static str> {
     [&[script], others].concat()
 }
 
-/// The line of a log that is most likely to say what went wrong.
-fn last_words(text: &str) -> String {
-    let lines = || text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
-    let telling = lines().find(|line| {
-        ["Error", "error:", "trompe:"].iter().any(|word| line.contains(word)) && !line.starts_with("File ")
-    });
-    let line = telling.or_else(|| lines().next()).unwrap_or("no output");
-    line.chars().take(200).collect()
-}
-
 /// The folder of kept traces: `asked`, else one in the user's cache.
 pub(super) fn folder(asked: Option<&Path>) -> Result<PathBuf, SessionError> {
     match asked {
@@ -209,14 +199,6 @@ pub(super) fn folder(asked: Option<&Path>) -> Result<PathBuf, SessionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_telling_line_of_a_log_is_found() {
-        let log = "step 1\nTraceback (most recent call last):\n  File \"x\"\nValueError: no heads\n\nbye\n";
-        assert_eq!(last_words(log), "ValueError: no heads");
-        assert_eq!(last_words("hello\n"), "hello");
-        assert_eq!(last_words(""), "no output");
-    }
 
     #[test]
     fn a_kept_trace_has_the_name_of_its_configuration() {

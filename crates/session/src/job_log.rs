@@ -14,12 +14,21 @@ const LAST_LINES: usize = 12;
 const LAST_BYTES: u64 = 64 << 10;
 
 /// The lines of a log that say best why the job failed.
-pub(super) fn last_lines(path: &Path) -> Vec<String> {
+pub(crate) fn last_lines(path: &Path) -> Vec<String> {
     telling(&tail(path))
 }
 
+/// The line of a log that says best why the job failed, at most 200 characters of it.
+pub(crate) fn telling_line(path: &Path) -> String {
+    let lines = tail(path);
+    let telling =
+        lines.iter().rfind(|line| is_message(line) || line.contains("error:") || line.contains("trompe:"));
+    let line = telling.or(lines.last()).map_or("no output", |line| line.trim());
+    line.chars().take(200).collect()
+}
+
 /// The end of a text file in lines, without control characters, empty lines and noise.
-pub(super) fn tail(path: &Path) -> Vec<String> {
+pub(crate) fn tail(path: &Path) -> Vec<String> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = fs::File::open(path)?;
         let length = file.metadata()?.len();
@@ -75,6 +84,21 @@ mod tests {
         fs::write(&path, format!("{}\n\x1b[31mred\n\n", "line\n".repeat(19000))).unwrap();
         let lines = last_lines(&path);
         assert_eq!((lines.len(), lines.last().map(String::as_str)), (LAST_LINES, Some("[31mred")));
+    }
+
+    #[test]
+    fn the_telling_line_of_a_log_is_found() {
+        let check = |log: &str, expect: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("log");
+            fs::write(&path, log).unwrap();
+            assert_eq!(telling_line(&path), expect);
+        };
+        let log = "step 1\nTraceback (most recent call last):\n  File \"x\"\nValueError: no heads\n\nbye\n";
+        check(log, "ValueError: no heads");
+        check("a.py: error: no such file\n0 done\n", "a.py: error: no such file");
+        check("hello\n", "hello");
+        check("", "no output");
     }
 
     #[test]
