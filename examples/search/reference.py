@@ -4,7 +4,9 @@
     python examples/search/reference.py compare 2.7b dgx-h100 1
 
 `run` searches every point of `gpt3.toml` for a model on so many nodes and keeps how each ended
-in `gpt3/`; it may be stopped and run again. `compare` lets each strategy choose points and
+in `gpt3/`; it may be stopped and run again. What a job does depends neither on the kind of GPU (it is
+fp16 everywhere) nor, without a distributed optimizer, on the number of replicas, so all studies of a
+model share their traces: the first one runs jobs, the others mostly simulate. `compare` lets each strategy choose points and
 answers from that table, so nothing is emulated: what is counted are trials, not time.
 Both take the `trompe` program from $TROMPE or PATH, `run` the job's Python from PATH.
 """
@@ -30,10 +32,36 @@ MODELS = {
     "2.7b": {"layers": 32, "hidden": 2560, "heads": 32, "samples": 256},
     "18.4b": {"layers": 40, "hidden": 6144, "heads": 48, "samples": 512},
 }
+NODES = {"2.7b": [1, 2], "18.4b": [4, 8]}
+CLUSTERS = ["dgx-h100", "dgx-v100"]
 KNOBS = ["tp", "pp", "multiplier", "vpp", "recompute", "sequence_parallel", "distributed_optimizer"]
 STRATEGIES = ["auto", "cma", "oneplusone", "pso", "twopointsde", "random", "grid"]
 SEEDS = range(5)
 BUDGET = 300
+
+
+# Traces are those of the nodes with the most memory, on as few of them as show what replicas do.
+HARDWARE = """
+[hardware]
+cluster = {clusters}
+nodes = {nodes}
+reuse_trace = true
+replicas = {{ degree = "dp", apart = "tp", if = "not distributed_optimizer" }}
+
+[[constraints]]
+rule = "cluster == '{cluster}:{own}' and nodes == {own}"
+because = "this study is about one cluster"
+"""
+
+
+def shared_space_of(model, place, folder):
+    """The space of one cluster whose traces serve others."""
+    cluster, nodes = place
+    path = space_of(model, folder)
+    hardware = HARDWARE.format(clusters=CLUSTERS, nodes=NODES[model], cluster=cluster, own=nodes)
+    shared = path.with_name(f"{model}-{cluster}-{nodes}.toml")
+    shared.write_text(path.read_text() + hardware)
+    return shared
 
 
 def space_of(model, folder):
@@ -55,9 +83,14 @@ def run(model, cluster, nodes, options):
     folder = Path(options.folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     out = folder / f"{model}-{cluster}-{nodes}"
-    command = [os.environ.get("TROMPE", "trompe"), "search", str(space_of(model, folder))]
-    command += ["--cluster", f"{cluster}:{nodes}", "--strategy", "auto", "--out", str(out)]
-    command += ["--jobs", str(options.jobs)] + (["--resume"] if out.exists() else [])
+    out.mkdir(exist_ok=True)
+    traces = folder / f"{model}-traces"
+    traces.mkdir(exist_ok=True)
+    if not (out / "traces").exists():
+        (out / "traces").symlink_to(traces)
+    space = shared_space_of(model, (cluster, nodes), folder)
+    command = [os.environ.get("TROMPE", "trompe"), "search", str(space), "--strategy", "auto"]
+    command += ["--out", str(out), "--jobs", str(options.jobs), "--resume", "--force"]
     subprocess.run(command, check=False)
     keep(out, table_of(model, cluster, nodes))
 
@@ -72,11 +105,12 @@ def keep(out, path):
     journal = [json.loads(line) for line in (out / "study.journal").read_text().splitlines()[1:]]
     bounds = {tuple(entry["point"]): entry["outcome"].get("at_least_seconds") for entry in journal}
     order = [[value["value"] for value in knob["values"]] for knob in study["knobs"]]
+    names = [knob["name"] for knob in study["knobs"]]
     rows = []
     for trial in study["trials"]:
         knobs = {knob["name"]: knob["value"] for knob in trial["knobs"]}
         metrics = trial["metrics"] or {}
-        point = tuple(values.index(knobs[name]) for values, name in zip(order, KNOBS, strict=True))
+        point = tuple(values.index(knobs[name]) for values, name in zip(order, names, strict=True))
         step = metrics.get("step_seconds") or bounds.get(point)
         memory = metrics.get("memory_bytes")
         rows.append(
@@ -85,7 +119,8 @@ def keep(out, path):
             + [f"{step:.6f}" if step else "", f"{memory / 2**30:.2f}" if memory else ""]
             + [f"{trial['seconds']:.1f}"]
         )
-    rows.sort(key=lambda row: [values.index(cell) for values, cell in zip(order, row, strict=False)])
+    ranks = [order[names.index(name)] for name in KNOBS]
+    rows.sort(key=lambda row: [values.index(cell) for values, cell in zip(ranks, row, strict=False)])
     with path.open("w", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow([*KNOBS, "status", "origin", "rule", "step_seconds", "memory_gib", "seconds"])

@@ -121,7 +121,11 @@ impl Plan {
         let mut computed = vec![false; space.derived.len()];
         let mut levels = Vec::new();
         for (level, knob) in hardware.into_iter().chain(rest).enumerate() {
-            known.insert(&space.knobs[knob].name);
+            // What the knobs of the hardware are called are facts, known when all of them are set: `cluster` is then
+            // the whole name, with the number of nodes.
+            if !space.knobs[knob].hardware {
+                known.insert(&space.knobs[knob].name);
+            }
             if level == facts_at {
                 known.extend(MACHINE_NAMES);
             }

@@ -54,6 +54,8 @@ fn points_that_meet_the_constraints_are_found() {
     count("constraints = ['tp > 0']\n[knobs]\ntp = [0, 1]\n[derived]\ndp = 'gpus // tp'\n", 1);
     count("[knobs]\ntp = [0, 1]\n[derived]\ndp = 'gpus // tp'\n", 1);
     count("constraints = ['tp <= gpus']\n[knobs]\ntp = [8, 16, 32]\n[hardware]\nnodes = [1, 2, 4]\n", 6);
+    let hardware = "[hardware]\ncluster = ['dgx-h100', 'dgx-a100']\nnodes = [1, 2]\n";
+    count(&format!("constraints = ['cluster == \"dgx-a100:2\"']\n[knobs]\ntp = [1, 2]\n{hardware}"), 2);
 }
 
 #[test]

@@ -88,7 +88,8 @@ impl Grounds {
         ])
     }
 
-    /// Name of a trial's trace: the same for all clusters on which the job sees the same node and as many ranks.
+    /// What names a trial's traces beside their jobs: the same for all clusters on which a job sees the same node and as
+    /// many ranks.
     pub(crate) fn trace_key(&self, order: &Order) -> Result<Key, SessionError> {
         let cluster = trompe_hardware::resolve(order.emulated_on.as_ref().unwrap_or(&order.cluster))?;
         let node = EmulatedNode::new(&cluster.node).to_json();

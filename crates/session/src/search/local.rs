@@ -38,8 +38,8 @@ pub(super) struct Local {
 struct Slot {
     orders: Sender<Order>,
     busy: bool,
-    /// Name of the trace that the trial under way may be making.
-    trace: Option<String>,
+    /// Names of the traces that the trial under way may be making.
+    traces: Vec<String>,
     running: Arc<Mutex<Running>>,
     /// The trial under way and its end.
     deadline: Option<(u32, Stopwatch, f64)>,
@@ -103,7 +103,7 @@ impl Local {
             let mut thread = Thread { start, running: Arc::clone(&running), worker: None };
             let sender = sender.clone();
             std::thread::spawn(move || thread.serve(number, &inbox, &sender));
-            slots.push(Slot { orders, busy: false, trace: None, running, deadline: None });
+            slots.push(Slot { orders, busy: false, traces: Vec::new(), running, deadline: None });
         }
         Ok(Self { slots, answers, waiting: VecDeque::new() })
     }
@@ -111,15 +111,19 @@ impl Local {
     /// Hands waiting orders to free slots. One whose trace is being made by another waits until it can take that.
     fn hand_out(&mut self) -> Result<(), SearchError> {
         while let Some(free) = self.slots.iter().position(|slot| !slot.busy) {
-            let under_way: Vec<&str> =
-                self.slots.iter().filter(|slot| slot.busy).filter_map(|slot| slot.trace.as_deref()).collect();
+            let under_way: Vec<&str> = self
+                .slots
+                .iter()
+                .filter(|slot| slot.busy)
+                .flat_map(|slot| slot.traces.iter().map(String::as_str))
+                .collect();
             let Some(order) = next_of(&self.waiting, &under_way).and_then(|at| self.waiting.remove(at))
             else {
                 break;
             };
             let slot = &mut self.slots[free];
             slot.busy = true;
-            slot.trace.clone_from(&order.trace);
+            slot.traces = order.traces();
             slot.deadline = order.timeout.map(|limit| (order.number, Stopwatch::start(), limit));
             let sent = slot.orders.send(order);
             sent.map_err(|_| SearchError::Pool("a job slot has ended".to_owned()))?;
@@ -181,7 +185,7 @@ impl Drop for Local {
 
 /// The first order that need not wait for a trace that is under way.
 fn next_of(waiting: &VecDeque<Order>, under_way: &[&str]) -> Option<usize> {
-    waiting.iter().position(|order| order.trace.as_deref().is_none_or(|trace| !under_way.contains(&trace)))
+    waiting.iter().position(|order| !order.traces().iter().any(|trace| under_way.contains(&trace.as_str())))
 }
 
 fn lock(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
@@ -326,14 +330,20 @@ mod tests {
 
     #[test]
     fn a_trial_waits_for_the_trace_that_another_one_makes() {
-        let waiting = |traces: &[&str]| -> VecDeque<Order> {
-            let named = |trace: &str| Some(trace.to_owned()).filter(|trace| !trace.is_empty());
-            traces.iter().map(|trace| Order { trace: named(trace), ..Order::default() }).collect()
+        let order = |place: &str| {
+            let trace = Some(place.to_owned()).filter(|place| !place.is_empty());
+            Order { trace, ..Order::default() }
         };
-        assert_eq!(next_of(&waiting(&["a", "a", "b"]), &["a"]), Some(2));
-        assert_eq!(next_of(&waiting(&["a", "a"]), &["a"]), None);
-        assert_eq!(next_of(&waiting(&["a", "b"]), &[]), Some(0));
-        assert_eq!(next_of(&waiting(&["", "a"]), &["a"]), Some(0));
+        let check = |waiting: &[&str], under_way: &[&str], expect| {
+            let waiting: VecDeque<Order> = waiting.iter().map(|place| order(place)).collect();
+            let under_way: Vec<String> = under_way.iter().flat_map(|place| order(place).traces()).collect();
+            let under_way: Vec<&str> = under_way.iter().map(String::as_str).collect();
+            assert_eq!(next_of(&waiting, &under_way), expect);
+        };
+        check(&["a", "a", "b"], &["a"], Some(2));
+        check(&["a", "a"], &["a"], None);
+        check(&["a", "b"], &[], Some(0));
+        check(&["", "a"], &["a", ""], Some(0));
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct Order {
     pub best_seconds: Option<f64>,
     /// Seconds after which it is given up.
     pub timeout: Option<f64>,
-    /// Name of a trace that other trials may use too.
+    /// What names the traces that other trials may use too; see [`Order::trace_of`].
     pub trace: Option<String>,
     /// Devices have memory without end, to see how much is needed.
     #[serde(default)]
@@ -74,6 +74,22 @@ pub struct Samples {
     pub second_count: u64,
     /// How many a whole step has.
     pub count: u64,
+}
+
+impl Order {
+    /// Name of the trace that `job` leaves for other trials. The job alone decides, whether it is a whole step or a
+    /// sample of one: with twice the nodes and half the batch for each replica it may be the one, with fewer the other.
+    #[must_use]
+    pub fn trace_of(&self, job: &ResolvedJob) -> Option<String> {
+        let job = serde_json::to_string(job).expect("plain data has a JSON form");
+        self.trace.as_ref().map(|place| key_of(&[place, &job]).text().to_owned())
+    }
+
+    /// Names of all traces that it leaves.
+    #[must_use]
+    pub fn traces(&self) -> Vec<String> {
+        self.runs.jobs().into_iter().filter_map(|job| self.trace_of(job)).collect()
+    }
 }
 
 impl Default for Runs {
@@ -214,12 +230,32 @@ pub(super) fn essence(order: &Order) -> Order {
     Order { number: 0, best_seconds: None, timeout: None, trace: None, estimators, ..order.clone() }
 }
 
-/// The parts of an order that decide what its trace holds.
+/// The parts of an order that decide, beside its job, what a trace holds.
 pub(super) fn recording(order: &Order) -> Order {
-    Order { cluster: String::new(), emulated_on: None, replicas: None, host: String::new(), ..essence(order) }
+    let (cluster, host, runs) = (String::new(), String::new(), Runs::default());
+    Order { cluster, host, runs, emulated_on: None, replicas: None, ..essence(order) }
 }
 
 /// A key of some text.
 pub(super) fn key_of(parts: &[&str]) -> Key {
     Key::of(parts.iter().map(|part| part.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_step_and_a_sample_that_run_the_same_job_share_its_trace() {
+        let job = |word: &str| ResolvedJob { command: vec![word.to_owned()], ..ResolvedJob::default() };
+        let order = |runs| Order { runs, trace: Some("place".to_owned()), ..Order::default() };
+        let samples =
+            Samples { first: job("4"), first_count: 4, second: job("8"), second_count: 8, count: 32 };
+        let sampled = order(Runs::Sampled(samples.clone())).traces();
+        let fewer = order(Runs::Sampled(Samples { count: 16, ..samples })).traces();
+        assert_eq!(sampled, fewer);
+        assert_eq!(order(Runs::Whole(job("8"))).traces(), sampled[1..]);
+        assert_ne!(sampled[0], sampled[1]);
+        assert_eq!(Order { trace: None, ..order(Runs::Whole(job("8"))) }.traces(), Vec::<String>::new());
+    }
 }

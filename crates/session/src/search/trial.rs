@@ -70,7 +70,7 @@ impl Bench {
         }
         match &order.runs {
             Runs::Whole(job) => {
-                let (trace, origin) = self.trace(order, job, "whole")?;
+                let (trace, origin) = self.trace(order, job)?;
                 let trace = widened(order, trace)?;
                 Ok((self.simulated(order, &trace, order.best_seconds)?, origin))
             }
@@ -84,7 +84,7 @@ impl Bench {
         // Host time is no part of what follows a line.
         let device = Order { host: "off".to_owned(), ..order.clone() };
         let measures = order.host != device.host;
-        let (trace, _) = self.trace(order, first, "first")?;
+        let (trace, _) = self.trace(order, first)?;
         let trace = widened(order, trace)?;
         // Matrix products and attention happen in every micro-batch alike, so they bound the whole step.
         let scale = *count as f64 / *first_count as f64;
@@ -93,7 +93,7 @@ impl Bench {
             return Ok((scaled_bound(begun, scale), TrialOrigin::Executed));
         };
         let short_host = measures.then(|| self.simulated(order, &trace, None)).transpose()?;
-        let (trace, origin) = self.trace(order, second, "second")?;
+        let (trace, origin) = self.trace(order, second)?;
         let trace = widened(order, trace)?;
         let mut outcome = self.simulated(&device, &trace, None)?;
         let Some(long) = outcome.metrics.take().filter(|_| outcome.is_fit()) else {
@@ -133,7 +133,8 @@ impl Bench {
     /// Where it is kept that a job has no trace because its memory was not enough before it did anything.
     fn exhausted_path(&self, order: &Order) -> Option<PathBuf> {
         // A device without end is another matter.
-        let name = order.trace.as_ref().filter(|_| !order.unlimited)?;
+        let first = order.runs.jobs().into_iter().next().filter(|_| !order.unlimited)?;
+        let name = order.trace_of(first)?;
         Some(self.traces.join(format!("{name}.exhausted.json")))
     }
 
@@ -150,13 +151,8 @@ impl Bench {
     }
 
     /// The job's trace: one that is there, or one that is made now.
-    fn trace(
-        &mut self,
-        order: &Order,
-        job: &ResolvedJob,
-        part: &str,
-    ) -> Result<(JobTrace, TrialOrigin), SessionError> {
-        let shared = order.trace.as_ref().map(|name| self.traces.join(format!("{name}.{part}.trace")));
+    fn trace(&mut self, order: &Order, job: &ResolvedJob) -> Result<(JobTrace, TrialOrigin), SessionError> {
+        let shared = order.trace_of(job).map(|name| self.traces.join(format!("{name}.trace")));
         if let Some(path) = shared.as_ref().filter(|path| path.is_file())
             && let Ok(trace) = traces::open_job(path)
         {
