@@ -103,14 +103,18 @@ def keep(out, path):
     """Writes how every point ended, in the order of the knobs."""
     study = json.loads((out / "study.json").read_text())
     journal = [json.loads(line) for line in (out / "study.journal").read_text().splitlines()[1:]]
-    bounds = {tuple(entry["point"]): entry["outcome"].get("at_least_seconds") for entry in journal}
-    order = [[value["value"] for value in knob["values"]] for knob in study["knobs"]]
     names = [knob["name"] for knob in study["knobs"]]
+    places = [names.index(name) for name in KNOBS]
+    order = [[value["value"] for value in study["knobs"][place]["values"]] for place in places]
+    bounds = {
+        tuple(entry["point"][place] for place in places): entry["outcome"].get("at_least_seconds")
+        for entry in journal
+    }
     rows = []
     for trial in study["trials"]:
         knobs = {knob["name"]: knob["value"] for knob in trial["knobs"]}
         metrics = trial["metrics"] or {}
-        point = tuple(values.index(knobs[name]) for values, name in zip(order, names, strict=True))
+        point = tuple(values.index(knobs[name]) for values, name in zip(order, KNOBS, strict=True))
         step = metrics.get("step_seconds") or bounds.get(point)
         memory = metrics.get("memory_bytes")
         rows.append(
@@ -119,8 +123,7 @@ def keep(out, path):
             + [f"{step:.6f}" if step else "", f"{memory / 2**30:.2f}" if memory else ""]
             + [f"{trial['seconds']:.1f}"]
         )
-    ranks = [order[names.index(name)] for name in KNOBS]
-    rows.sort(key=lambda row: [values.index(cell) for values, cell in zip(ranks, row, strict=False)])
+    rows.sort(key=lambda row: [values.index(cell) for values, cell in zip(order, row, strict=False)])
     with path.open("w", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow([*KNOBS, "status", "origin", "rule", "step_seconds", "memory_gib", "seconds"])

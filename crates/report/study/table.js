@@ -34,8 +34,8 @@ function trialTable() {
     return el('tr', { class: best ? 'best' : trial.status === 'fits' ? '' : 'bad' },
       columns.map(([, , show]) => el('td', { class: 'number' }, String(show(trial)))),
       el('td', {}, trial.metrics ? bar(trial.metrics) : trial.status.replaceAll('_', ' ')),
-      trial.knobs.map((knob) => el('td', { class: 'number' }, knob.value)),
-      el('td', {}, trial.origin), el('td', { class: 'why' }, why + rule, lines));
+      el('td', { class: 'why' }, why + rule, lines),
+      trial.knobs.map((knob) => el('td', { class: 'number' }, knob.value)), el('td', {}, trial.origin));
   };
   const draw = () => {
     const match = (trial) => (!status || trial.status === status) && filter.split(/\s+/).every((word) => `${knobText(trial)} ${trial.why || ''} ${trial.origin}`.includes(word));
@@ -48,8 +48,9 @@ function trialTable() {
   };
   const head = el('tr', {}, columns.map(([name], index) => el('th', { class: 'number',
     onclick: () => { sort = [index, sort[0] === index ? -sort[1] : 1]; draw(); } }, name)),
-    el('th', {}, 'where the time goes'), study.knobs.map((knob) => el('th', { class: 'number' }, knob.name)),
-    el('th', {}, 'origin'), el('th', { style: 'min-width: 16em' }, 'why it loses'));
+    el('th', {}, 'where the time goes'), el('th', { class: 'why' }, 'why it loses'),
+    // Long names may break between their words.
+    study.knobs.map((knob) => el('th', { class: 'words' }, knob.name.replaceAll('_', '_\u200b'))), el('th', {}, 'origin'));
   const statuses = [...new Set(study.trials.map((trial) => trial.status))].sort();
   const controls = el('div', { class: 'controls' },
     el('input', { placeholder: 'filter: tp=4 bubble', oninput: (event) => { filter = event.target.value.trim(); draw(); } }),

@@ -53,7 +53,9 @@ fn is_noise(line: &str) -> bool {
         || line.contains("nanobind.readthedocs.io");
     // The stack of C++ and PyTorch's reminder to close process groups.
     let frames = line.starts_with("frame #") || line.contains("destroy_process_group() was not called");
-    leaks || frames
+    // Frames that libraries draw around a traceback.
+    let drawn = !line.chars().any(char::is_alphanumeric);
+    leaks || frames || drawn
 }
 
 /// The last lines, or those up to the last message of an exception when it lies further back.
@@ -118,6 +120,7 @@ mod tests {
         );
         check(&format!("ValueError: no\n{}", "bye\n".repeat(40)), "ValueError: no");
         check("ValueError: no\nand so it ended\n", "and so it ended");
+        check("ValueError: no\n╰──────╯\n", "ValueError: no");
         check(&"Error while looking: nothing\n".repeat(20), "Error while looking: nothing");
     }
 }
