@@ -124,8 +124,8 @@ impl Bench {
             return on_cluster(order, missing, capacity);
         }
         if lines.is_empty() || !matches!(error, SessionError::FailedEarly { .. }) {
-            lines.push(error.to_string());
-            lines.extend(error.hint());
+            // One line: summaries show the last one.
+            lines.push(error.hint().map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}")));
         }
         Outcome::failed(lines)
     }
