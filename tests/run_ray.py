@@ -59,7 +59,8 @@ def main():
         text = process.communicate()[0]
         assert process.returncode == 0, text
         cluster.shutdown()
-        assert trials(local) == trials(remote), text
+        different = [pair for pair in zip(trials(local), trials(remote), strict=True) if pair[0] != pair[1]]
+        assert not different, f"{text}\nnot equal, local and on Ray: {different}"
         print(f"ok: {len(trials(remote))} trials, equal to the local study")
 
 

@@ -6,8 +6,9 @@
 `run` searches every point of `gpt3.toml` for a model on so many nodes and keeps how each ended
 in `gpt3/`; it may be stopped and run again. What a job does depends neither on the kind of GPU (it is
 fp16 everywhere) nor, without a distributed optimizer, on the number of replicas, so all studies of a
-model share their traces: the first one runs jobs, the others mostly simulate. `compare` lets each strategy choose points and
-answers from that table, so nothing is emulated: what is counted are trials, not time.
+model share their traces: the first one runs jobs, the others mostly simulate. `compare` lets each
+strategy choose points and answers from that table, so nothing is emulated: what is counted are trials,
+not time.
 Both take the `trompe` program from $TROMPE or PATH, `run` the job's Python from PATH.
 """
 

@@ -21,6 +21,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import warnings
 import weakref
 from pathlib import Path
 
@@ -101,13 +102,16 @@ class Study:
     def evaluate(self, knobs):
         """The trial with these knob values: run here under emulation, or known already.
 
-        Where the constraints exclude them its status is `infeasible`.
+        Where the constraints exclude them its status is `infeasible`; a trial that failed gives a warning.
         """
         answer = self._say({"evaluate": knobs})
         if "infeasible" in answer:
             named = [{"name": name, "value": str(value)} for name, value in knobs.items()]
             return Trial(status="infeasible", knobs=named, metrics=None)
-        return Trial(answer)
+        trial = Trial(answer)
+        if trial["status"] == "failed":
+            warnings.warn(f"{trial.knobs} failed: {trial['why']}", RuntimeWarning, stacklevel=2)
+        return trial
 
     def run(self, budget=None):
         """Asks and runs until the budget of trials is spent or every point is known; the best trial.
