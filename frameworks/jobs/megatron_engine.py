@@ -9,7 +9,9 @@ product and of the activations that PyTorch's compiler fuses. Takes the same arg
 """
 
 import argparse
+import functools
 import importlib
+import inspect
 import os
 import sys
 
@@ -29,6 +31,13 @@ def flash_layout():
     attention.forward = turned
 
 
+def loss_over_logits():
+    """The gradient of the loss written over the logits, as TransformerEngine before 2.20 did."""
+    module = importlib.import_module("transformer_engine.pytorch.cross_entropy")
+    if "overwrite_input" in inspect.signature(module.parallel_cross_entropy).parameters:
+        module.parallel_cross_entropy = functools.partial(module.parallel_cross_entropy, overwrite_input=True)
+
+
 def main():
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--cublas-workspace")
@@ -38,6 +47,7 @@ def main():
     sys.argv[1:] = ["--transformer-impl", "transformer_engine", *others]
     if own.cublas_workspace:
         os.environ["CUBLAS_WORKSPACE_CONFIG"] = own.cublas_workspace
+    loss_over_logits()
     fused.accumulated_products()
     fused.single_kernels()
     if own.flash_layout:

@@ -4,7 +4,7 @@
 use trompe_base::{Bytes, DType};
 use trompe_hardware::{Catalogue, DeviceSheet, EmulatedNode, LinkKind, resolve};
 
-const DEVICES: [&str; 23] = [
+const DEVICES: [&str; 24] = [
     "a100-pcie-80",
     "a100-sxm4-40",
     "a100-sxm4-80",
@@ -28,6 +28,7 @@ const DEVICES: [&str; 23] = [
     "v100-pcie-32",
     "v100-sxm2-16",
     "v100-sxm2-32",
+    "v100-sxm3-32",
 ];
 
 fn devices() -> impl Iterator<Item = DeviceSheet> {
@@ -50,6 +51,7 @@ fn the_catalogue_has_all_devices_and_nodes() {
         "a40-pairs",
         "atlas-800t-a2",
         "aws-p4de",
+        "dgx-2",
         "dgx-a100",
         "dgx-b200",
         "dgx-h100",
@@ -223,6 +225,7 @@ fn figures_that_public_measurement_sets_state() {
     check("v100-pcie-32", 80, 900e9, None, None);
     check("v100-sxm2-16", 80, 900e9, None, Some(16_945_512_448));
     check("v100-sxm2-32", 80, 900e9, None, Some(34_089_730_048));
+    check("v100-sxm3-32", 80, 981e9, None, Some(34_089_730_048));
     check("a100-sxm4-40", 108, 1555e9, Some(312e12), Some(42_505_273_344));
     check("a100-sxm4-80", 108, 2039e9, Some(312e12), Some(84_990_623_744));
     check("a100-pcie-80", 108, 1935e9, Some(312e12), None);

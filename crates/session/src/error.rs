@@ -314,7 +314,8 @@ impl SessionError {
                 "a table is CSV, plain or gzip; if it was copied or downloaded, fetch it again".to_owned()
             }
             Self::NothingToCompare { .. } => {
-                "errors count only on rows that nothing was learned from: give rows of split `dev`, or without a `split`"
+                "errors count only on rows that nothing was learned from (split `dev`, or no `split`), on GPUs that `trompe gpus` \
+                 lists"
                     .to_owned()
             }
             Self::NoValidationEnvironment { .. } => {
@@ -322,7 +323,7 @@ impl SessionError {
                  index, about 560 MB, no NVIDIA package); or name an interpreter that has both with `--python`"
                     .to_owned()
             }
-            Self::Measurements(_) => "the columns of each kind of table are in docs/estimators.md".to_owned(),
+            Self::Measurements(_) => "the columns of each kind of table are in docs/estimators.md, of whole runs in docs/validation.md".to_owned(),
             Self::BadModel { .. } => {
                 "model files are made by `trompe estimate fit DATA.csv -o FILE`".to_owned()
             }

@@ -53,6 +53,7 @@ def transformer_config(arguments):
         num_moe_experts=arguments.num_experts,
         attention_backend=AttnBackend[arguments.attention_backend],
         fp8=arguments.fp8_format,
+        fp8_param=arguments.fp8_param_gather,
         pipeline_dtype=arguments.params_dtype if pipeline else None,
         overlap_p2p_comm=arguments.virtual_pipeline_model_parallel_size is not None
         and not arguments.no_overlap_p2p_communication,
@@ -63,7 +64,8 @@ def transformer_config(arguments):
         num_layers_in_last_pipeline_stage=arguments.decoder_last_pipeline_num_layers,
         bias_activation_fusion=fused_activation
         and not arguments.squared_relu
-        and not arguments.disable_bias_linear,
+        # A gated activation needs no bias for it.
+        and (arguments.swiglu or not arguments.disable_bias_linear),
         bias_dropout_fusion=not arguments.no_bias_dropout_fusion,
         masked_softmax_fusion=(engine or "scaled_masked_softmax_cuda" in sys.modules)
         and not arguments.no_masked_softmax_fusion,

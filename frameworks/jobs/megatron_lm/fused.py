@@ -1,27 +1,23 @@
-"""Stand-ins for the compiled kernels of Megatron-LM, Apex and PyTorch's old fuser.
+"""Stand-ins for what Megatron-LM's fuser makes, beside `trompe.shims`' light modules for compiled kernels.
 
 Megatron-LM of 2021-2024 trains with kernels of its own (causal softmax), of Apex (Adam over
 many tensors, norms, scaling) and of the TorchScript fuser (bias and GELU; bias, dropout and
 addition). Where those are not installed, Megatron-Core falls back to several kernels each,
-which is another program: half as fast again on a large layer. `install` puts modules of the
-same names in place. Each operation is one kernel of PyTorch that reads and writes as many
-bytes, and allocates what the original allocates:
+which is another program: half as fast again on a large layer. `install` puts the light modules
+in place, and single kernels of PyTorch that read and write as many bytes, and allocate what
+the originals allocate, in place of what the fuser makes:
 
-    causal softmax            softmax over whole rows; gradient the same
     bias + GELU               GELU; its gradient; the bias gradient is a column sum, as with autograd
     bias + dropout + residual one pass over two inputs and a mask; the gradient is a masked scaling
-    Adam                      PyTorch's fused AdamW
-    norm, scaling             PyTorch's foreach kernels
 
 Values are not those of the originals (the softmax is not causal): for emulation only.
 """
 
 import importlib
 import os
-import sys
-import types
 
 import torch
+from trompe import shims
 
 
 class _MaskedAddition(torch.autograd.Function):
@@ -66,59 +62,15 @@ def _bias_swiglu_back(gradient, x, _bias=None):
     return torch.ops.aten.glu_backward(gradient, x, -1)
 
 
-def _batch_per_block(_queries, keys, _batch, _heads):
-    """Rows that one block of the real kernel takes, by its rule: one up to 1024 keys takes four."""
-    return 4 if keys <= 1024 else 1
-
-
-def _softmax(scores, *_scale):
-    return torch.softmax(scores, -1)
-
-
-def _softmax_back(gradient, result, *_scale):
-    return torch._softmax_backward_data(gradient, result, -1, result.dtype)
-
-
-class _FusedAdam(torch.optim.AdamW):
-    """Apex's Adam: all parameters in a few kernels."""
-
-    def __init__(self, params, adam_w_mode=True, **options):
-        super().__init__(params, fused=True, **options)
-
-
-def _applier(operation, flag, tensor_lists, *arguments):
-    return operation(2048 * 32, flag, tensor_lists, *arguments)
-
-
-def _norm(_chunk, _flag, tensor_lists, *_per_tensor):
-    norms = torch._foreach_norm(tensor_lists[0])
-    return torch.linalg.vector_norm(torch.stack(norms)).view(1), None
-
-
-def _scale(_chunk, _flag, tensor_lists, factor):
-    source, target = tensor_lists
-    if source is target:
-        torch._foreach_mul_(target, factor)
-    else:  # a conversion between element types in one pass
-        torch._foreach_copy_(target, source)
-
-
-def _module(name, **members):
-    module = types.ModuleType(name)
-    module.__dict__.update(members)
-    sys.modules[name] = module
-    return module
-
-
 def install():
-    """Makes the modules importable, and Megatron-Core's fused functions single kernels."""
-    kernels = {"forward": _softmax, "backward": _softmax_back, "get_batch_per_block": _batch_per_block}
-    for name in ("scaled_upper_triang_masked_softmax", "scaled_masked_softmax", "scaled_softmax"):
-        _module(f"{name}_cuda", **kernels)
-    optimizers = _module("apex.optimizers", FusedAdam=_FusedAdam, FusedSGD=torch.optim.SGD)
-    applier = _module("apex.multi_tensor_apply", multi_tensor_applier=_applier)
-    _module("apex", optimizers=optimizers, multi_tensor_apply=applier)
-    _module("amp_C", multi_tensor_l2norm=_norm, multi_tensor_scale=_scale)
+    """Puts light modules in place of compiled kernels, and single kernels in place of fused functions."""
+    shims.install(
+        "scaled_upper_triang_masked_softmax_cuda",
+        "scaled_masked_softmax_cuda",
+        "scaled_softmax_cuda",
+        "apex",
+        "amp_C",
+    )
     single_kernels()
 
 
@@ -139,16 +91,11 @@ def single_kernels():
 
 
 def accumulated_products():
-    """Apex's product of a weight's gradient that adds to the gradient there is: a product and an addition.
+    """Apex's product of a weight's gradient that adds to the gradient there is.
 
     For Megatron-Core's own layers; TransformerEngine's add inside of their products.
     """
-
-    def accumulate(inputs, gradient, total):
-        total.add_(gradient.flatten(0, -2).t() @ inputs.flatten(0, -2))
-
-    names = ("wgrad_gemm_accum_fp32", "wgrad_gemm_accum_fp16")
-    _module("fused_weight_gradient_mlp_cuda", **dict.fromkeys(names, accumulate))
+    shims.install("fused_weight_gradient_mlp_cuda")
 
 
 def _cublas_bytes(configuration):

@@ -10,15 +10,25 @@ Nothing happens where the real module is found: the finder stands at the end of 
 that the script guards (`try: import apex` with a handler for `ImportError`) is left to fail, because the
 script has another way then; so is the question whether a module is there (`importlib.util.find_spec`).
 `TROMPE_SHIMS=on` stands in for those too, as on a cluster that has them; `TROMPE_SHIMS=off` stands in for
-none.
+none. A script that wants them whatever is installed calls `install`.
 """
 
 import ast
 import importlib.machinery
+import importlib.util
 import os
 import sys
 
-NAMES = ("flash_attn", "apex", "amp_C", "transformer_engine")
+NAMES = (
+    "flash_attn",
+    "apex",
+    "amp_C",
+    "transformer_engine",
+    "scaled_upper_triang_masked_softmax_cuda",
+    "scaled_masked_softmax_cuda",
+    "scaled_softmax_cuda",
+    "fused_weight_gradient_mlp_cuda",
+)
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "modules")
 _GUARDS = ("ImportError", "ModuleNotFoundError")
 _BROAD = ("Exception", "BaseException")
@@ -30,6 +40,10 @@ class Finder:
     def __init__(self, always, tell):
         self._always = always
         self._tell = tell
+
+    def tell(self, name):
+        """A light module of that name is in use."""
+        self._tell(name)
 
     def find_spec(self, name, path=None, target=None):
         """The light module `name`, if it is one of ours and its import would fail the script."""
@@ -47,6 +61,18 @@ class Finder:
         if spec is not None:
             self._tell(name)
         return spec
+
+
+def install(*names):
+    """Puts the light modules of these names in place now, whatever is installed."""
+    finder = next((own for own in sys.meta_path if isinstance(own, Finder)), None)
+    for name in names:
+        spec = importlib.machinery.PathFinder.find_spec(name, [_FOLDER])
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        if finder is not None:
+            finder.tell(name)
 
 
 def _guarded(frame):

@@ -209,6 +209,7 @@ pub fn read(path: &Path) -> Result<(Vec<RunRow>, Left), MeasureError> {
     contradicting(&rows, &mut left);
     if rows.is_empty() {
         let reason = left.lines("it").into_iter().next().unwrap_or_else(|| "it has no rows".to_owned());
+        let reason = reason.trim_start_matches("it: ").to_owned();
         return Err(MeasureError::Empty { path: path.to_owned(), reason });
     }
     Ok((rows, left))

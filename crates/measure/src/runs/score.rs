@@ -75,6 +75,13 @@ impl Compared {
         if (self.low..=self.high).contains(&self.measured) {
             return "inside the interval".to_owned();
         }
+        for (factor, unit) in [(1e3, "milliseconds"), (1e6, "microseconds")] {
+            if (0.2..5.0).contains(&(self.measured / self.predicted / factor)) {
+                return format!(
+                    "{factor:.0} times the prediction: is its time in {unit} instead of seconds?"
+                );
+            }
+        }
         if self.measured < self.roofline {
             return "measured below the roofline: the row states another job than ran".to_owned();
         }
@@ -293,6 +300,17 @@ fn ordering(source: &str, rows: &[&Compared]) -> Ordering {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_in_another_unit_are_recognised() {
+        let check = |measured: f64, expect: &str| {
+            let reason = row("a", measured, 1.05).reason();
+            assert!(reason.contains(expect), "{reason}");
+        };
+        check(1079.0, "in milliseconds");
+        check(1_079_000.0, "in microseconds");
+        check(2.1, "priced wrongly");
+    }
 
     fn row(alternatives: &str, measured: f64, predicted: f64) -> Compared {
         Compared {

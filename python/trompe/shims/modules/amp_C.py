@@ -13,7 +13,9 @@ def multi_tensor_l2norm(chunk_size, noop_flag, tensor_lists, per_tensor=False):
 
 
 def multi_tensor_scale(chunk_size, noop_flag, tensor_lists, scale):
-    """Writes the scaled first list into the second."""
+    """Writes the scaled first list into the second: one pass, as Apex does, also between element types."""
     source, target = tensor_lists
-    torch._foreach_copy_(target, source)
-    torch._foreach_mul_(target, scale)
+    if source is target:
+        torch._foreach_mul_(target, scale)
+    else:
+        torch._foreach_copy_(target, source)

@@ -225,6 +225,8 @@ mod tests {
             engine: false,
             sequences: 8,
             assumed: Vec::new(),
+            stages: 1,
+            shorter: Vec::new(),
         };
         let name =
             |software: &str, count: u64| emulator(software).name(&job, &job.with_micro_batches(count), "{}");

@@ -242,6 +242,8 @@ pub(super) fn job(golden: &Golden, sources: &Sources, engine: bool) -> Result<Jo
         engine,
         sequences: micro * dp,
         assumed: Vec::new(),
+        stages: pp,
+        shorter: Vec::new(),
     })
 }
 

@@ -31,12 +31,22 @@ pub(super) struct Job {
     pub(super) sequences: u64,
     /// What the row does not state.
     pub(super) assumed: Vec<String>,
+    /// Stages of its pipeline.
+    pub(super) stages: u64,
+    /// Jobs with shorter pipelines that are emulated in place of it, where it is deep.
+    pub(super) shorter: Vec<Job>,
 }
 
 /// Micro batches up to which a step is emulated as it is.
 const WHOLE: u64 = 16;
 /// Layers times micro batches up to which that costs little.
 const LITTLE: u64 = 480;
+
+/// Stages from which on shorter pipelines are emulated: a process for each of 64 stages is more than a machine has room
+/// for, and the stages between the first and the last do the same.
+const DEEP: u64 = 12;
+/// The stages of these.
+const SHORTER: [u64; 2] = [4, 6];
 
 /// Layers up to which more micro batches are taken of a long step.
 const SMALL: u64 = 30;
@@ -102,6 +112,23 @@ pub(super) fn job(completed: &Completed, sources: &Sources, engine: bool) -> Res
     }
 }
 
+/// The rows that are emulated in place of a row with a deep pipeline: as many layers and devices for each stage.
+pub(super) fn shorter(row: &RunRow) -> Vec<RunRow> {
+    let (Some(stages), Some(layers), Some(gpus)) = (row.pp, row.layers, row.n_gpus) else {
+        return Vec::new();
+    };
+    if stages < DEEP || layers % stages != 0 || gpus % stages != 0 {
+        return Vec::new();
+    }
+    let with = |pp: u64| RunRow {
+        pp: Some(pp),
+        layers: Some(layers / stages * pp),
+        n_gpus: Some(gpus / stages * pp),
+        ..row.clone()
+    };
+    SHORTER.map(with).to_vec()
+}
+
 /// The value of a cell that must be there.
 pub(super) fn needed(value: Option<u64>, name: &str) -> Result<u64, String> {
     value.ok_or_else(|| format!("`{name}` is empty"))
@@ -144,6 +171,27 @@ mod tests {
         check(64, 1, 8, 96, &[8, 10], 2);
         check(280, 35, 35, 105, &[35, 70], 2);
         check(40, 35, 35, 105, &[40], 2);
+    }
+
+    #[test]
+    fn deep_pipelines_are_emulated_shorter() {
+        let row = |pp, layers| RunRow {
+            pp: Some(pp),
+            layers: Some(layers),
+            n_gpus: Some(8 * pp),
+            ..RunRow::default()
+        };
+        let check = |row: RunRow, expect: &[(u64, u64, u64)]| {
+            let found: Vec<_> = shorter(&row)
+                .iter()
+                .map(|row| (row.pp.unwrap(), row.layers.unwrap(), row.n_gpus.unwrap()))
+                .collect();
+            assert_eq!(found, expect);
+        };
+        check(row(8, 96), &[]);
+        check(row(64, 128), &[(4, 8, 32), (6, 12, 48)]);
+        check(row(35, 105), &[(4, 12, 32), (6, 18, 48)]);
+        check(row(16, 100), &[]);
     }
 
     #[test]

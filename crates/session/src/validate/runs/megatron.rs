@@ -8,7 +8,7 @@ use trompe_measure::runs::RunRow;
 use trompe_measure::runs::published::{Completed, Kind, Model};
 use trompe_measure::sources::Sources;
 
-use super::jobs::{Job, Length, cluster, needed, option};
+use super::jobs::{self, Job, Length, cluster, needed, option};
 
 /// The first rank of each pipeline stage of `per_stage` ranks: the others of a stage do the same work as it.
 pub(super) fn stages(count: u64, per_stage: u64) -> String {
@@ -48,6 +48,7 @@ pub(super) fn job(completed: &Completed, sources: &Sources, engine: bool) -> Res
         return Err("FP8 training needs TransformerEngine: name an interpreter that has it with `--python`"
             .to_owned());
     }
+    let over = engine;
     let engine = engine && (recent || eight_bits);
     let mut arguments = Vec::new();
     for (name, value) in [
@@ -98,6 +99,10 @@ pub(super) fn job(completed: &Completed, sources: &Sources, engine: bool) -> Res
         option(&mut arguments, "fp8-format", "hybrid");
         option(&mut arguments, "fp8-amax-history-len", 1024);
         option(&mut arguments, "fp8-amax-compute-algo", "max");
+        if framework.contains("nemo") && layout.dp * layout.cp > 1 {
+            // `bf16_with_fp8_mixed` of NeMo's recipes keeps the weights in FP8 and gathers them so.
+            arguments.push("--fp8-param-gather".to_owned());
+        }
     }
     if engine && framework.contains("nemo") {
         // NeMo's recipes reduce gradients in bf16 and take the logits' loss in one kernel.
@@ -126,6 +131,13 @@ pub(super) fn job(completed: &Completed, sources: &Sources, engine: bool) -> Res
         None => assumed.push("GPT-2's vocabulary of 50257".to_owned()),
     }
     experts(completed, layout.length.layers, engine, &mut arguments)?;
+    let shorter = shorter(completed, sources, over)?;
+    if !shorter.is_empty() {
+        assumed.push(format!(
+            "{} stages from pipelines of 4 and 6: the stages between the first and the last are alike",
+            layout.pp
+        ));
+    }
     arguments.extend(completed.arguments.iter().cloned());
     Ok(Job {
         script: if engine { "megatron_engine.py" } else { "megatron_fused.py" },
@@ -143,7 +155,22 @@ pub(super) fn job(completed: &Completed, sources: &Sources, engine: bool) -> Res
         engine,
         sequences: layout.micro * layout.dp,
         assumed,
+        stages: layout.pp,
+        shorter,
     })
+}
+
+/// The jobs with shorter pipelines that stand for a deep one: of the second only the longest step is needed.
+fn shorter(completed: &Completed, sources: &Sources, engine: bool) -> Result<Vec<Job>, String> {
+    let mut jobs = Vec::new();
+    for row in jobs::shorter(&completed.row) {
+        let mut short = job(&Completed { row, ..completed.clone() }, sources, engine)?;
+        if !jobs.is_empty() {
+            short.counts.drain(..short.counts.len() - 1);
+        }
+        jobs.push(short);
+    }
+    Ok(jobs)
 }
 
 /// How `row` is spread over `gpus` devices.

@@ -24,7 +24,7 @@ use trompe_measure::runs::{Compared, Group, Ordering, RunRow, golden, row};
 use trompe_measure::sources::Sources;
 
 use self::emulate::Emulator;
-use self::predict::{Outcome, Traced};
+use self::predict::{Outcome, Sampled, Traced};
 use super::Request;
 use crate::estimators::Pricer;
 use crate::{Choices, HostChoice, Progress, SessionError, hook};
@@ -200,9 +200,21 @@ impl Comparison<'_> {
         job: &jobs::Job,
         name: &str,
         progress: &mut dyn Progress,
-    ) -> Result<Vec<(u64, trompe_trace::job::JobTrace)>, String> {
+    ) -> Result<Vec<Sampled>, String> {
         let mut told = |text: &str| progress.note(&format!("{name}: {text}"));
-        job.counts.iter().map(|count| Ok((*count, self.emulator.trace(job, *count, &mut told)?))).collect()
+        let parts = if job.shorter.is_empty() { std::slice::from_ref(job) } else { &job.shorter };
+        let mut found = Vec::new();
+        for part in parts {
+            for count in &part.counts {
+                found.push(Sampled {
+                    micro_batches: *count,
+                    stages: part.stages,
+                    cluster: part.simulated.as_ref().unwrap_or(&part.cluster).clone(),
+                    trace: self.emulator.trace(part, *count, &mut told)?,
+                });
+            }
+        }
+        Ok(found)
     }
 
     /// All records.

@@ -62,6 +62,8 @@ pub(super) fn job(row: &RunRow, sources: &Sources) -> Result<Job, String> {
         counts: Length { micro_batches, multiple: 1, stages: 1, layers: 1 }.counts(),
         engine: false,
         sequences,
+        stages: 1,
+        shorter: Vec::new(),
         assumed: vec!["first-generation fused attention; the network of the cluster's node sheet".to_owned()],
     })
 }

@@ -1,5 +1,10 @@
 //! What is predicted for a validation job: its traces priced and simulated, the step extended along a line where only
 //! two shorter ones were emulated.
+//!
+//! A pipeline's step takes the slowest stage once per micro batch and every other stage once: it is linear in the micro
+//! batches and in the stages (1F1B and interleaved, from as many micro batches as stages on). Deep pipelines are
+//! therefore extended along a plane through three shorter jobs. So is the memory of the fullest stage, which keeps as
+//! many micro batches as there are stages behind it.
 
 use trompe_hardware::resolve;
 use trompe_results::{Report, VerdictStatus};
@@ -28,10 +33,21 @@ pub(super) struct Outcome {
     pub(super) out_of_memory: bool,
 }
 
-/// The traces of a job, by number of micro batches.
+/// A trace that stands for a job, or for a part of it.
+pub(super) struct Sampled {
+    /// Micro batches of a step.
+    pub(super) micro_batches: u64,
+    /// Stages of the pipeline.
+    pub(super) stages: u64,
+    /// The cluster that it is simulated on.
+    pub(super) cluster: String,
+    pub(super) trace: JobTrace,
+}
+
+/// The traces of a job.
 pub(super) struct Traced {
     pub(super) job: Job,
-    pub(super) traces: Vec<(u64, JobTrace)>,
+    pub(super) traces: Vec<Sampled>,
 }
 
 impl Traced {
@@ -45,37 +61,61 @@ impl Traced {
         pricer: &Pricer,
         clock: Option<f64>,
     ) -> Result<Outcome, String> {
-        let cluster = resolve(self.job.simulated.as_ref().unwrap_or(&self.job.cluster))
-            .map_err(|error| error.to_string())?;
         let choices = Choices { explain: false, timeline_steps: 0, ..choices.clone() };
         let mut outcomes = Vec::new();
-        for (count, trace) in &self.traces {
+        for sampled in &self.traces {
+            let cluster = resolve(&sampled.cluster).map_err(|error| error.to_string())?;
             let usual = pricer.on(&cluster);
             let pricing = KernelPricing { clock: clock.unwrap_or(usual.clock), ..usual };
-            let prediction = predict_with(trace, &cluster, &choices, &pricing);
+            let prediction = predict_with(&sampled.trace, &cluster, &choices, &pricing);
             let report = prediction.map_err(|error| error.to_string())?.report;
-            outcomes.push((*count as f64, outcome(&report)?));
+            let at = [sampled.micro_batches as f64, sampled.stages as f64];
+            outcomes.push((at, outcome(&report)?));
         }
-        match outcomes.as_slice() {
-            [(_, only)] => Ok(*only),
-            all if all.iter().any(|(_, outcome)| outcome.out_of_memory) => {
-                Ok(Outcome { seconds: 0.0, out_of_memory: true, ..all[all.len() - 1].1 })
-            }
-            [(a, first), (b, second), ..] => {
-                let share = (self.job.micro_batches as f64 - a) / (b - a);
-                let along = |of: fn(&Outcome) -> f64| of(first) + (of(second) - of(first)) * share;
-                Ok(Outcome {
-                    seconds: along(|o| o.seconds),
-                    low: along(|o| o.low),
-                    high: along(|o| o.high),
-                    host: along(|o| o.host),
-                    arithmetic: along(|o| o.arithmetic),
-                    ..*second
-                })
-            }
-            [] => Err("it has no trace".to_owned()),
-        }
+        extend(&outcomes, [self.job.micro_batches as f64, self.job.stages as f64])
     }
+}
+
+/// The outcome at `to` (micro batches, stages) from those at one, two or three other places.
+fn extend(outcomes: &[([f64; 2], Outcome)], to: [f64; 2]) -> Result<Outcome, String> {
+    let [.., (_, last)] = outcomes else { return Err("it has no trace".to_owned()) };
+    if outcomes.iter().any(|(_, outcome)| outcome.out_of_memory) {
+        return Ok(Outcome { seconds: 0.0, out_of_memory: true, ..*last });
+    }
+    // Parts of each outcome, which add up to 1.
+    let shares = match outcomes {
+        [] | [_] => vec![1.0],
+        [(a, _), (b, _)] => {
+            let share = (to[0] - a[0]) / (b[0] - a[0]);
+            vec![1.0 - share, share]
+        }
+        [(a, _), (b, _), (c, _), ..] => {
+            let deeper = (to[1] - a[1]) / (c[1] - a[1]);
+            let more = (to[0] - a[0] - deeper * (c[0] - a[0])) / (b[0] - a[0]);
+            vec![1.0 - more - deeper, more, deeper]
+        }
+    };
+    let along = |of: fn(&Outcome) -> f64| {
+        outcomes.iter().zip(&shares).map(|((_, outcome), share)| of(outcome) * share).sum::<f64>()
+    };
+    // Memory does not depend on the micro batches, once there are as many as stages.
+    let bytes = |of: fn(&Outcome) -> u64| match outcomes {
+        [_, (b, less), (c, more), ..] => {
+            let each = (of(more) as f64 - of(less) as f64) / (c[1] - b[1]);
+            (of(less) as f64 + each * (to[1] - b[1])).max(0.0) as u64
+        }
+        _ => of(last),
+    };
+    Ok(Outcome {
+        seconds: along(|o| o.seconds),
+        low: along(|o| o.low),
+        high: along(|o| o.high),
+        host: along(|o| o.host).max(0.0),
+        arithmetic: along(|o| o.arithmetic),
+        allocated: bytes(|o| o.allocated),
+        total: bytes(|o| o.total),
+        ..*last
+    })
 }
 
 fn outcome(report: &Report) -> Result<Outcome, String> {
@@ -105,4 +145,36 @@ fn outcome(report: &Report) -> Result<Outcome, String> {
         arithmetic: flops.map_or(0.0, |flops| flops.hardware_flops / flops.peak_flops_per_second),
         ..base
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A step of 0.1 s, 10 ms per micro batch and 30 ms per stage; a stage's memory grows by 7 bytes per stage.
+    fn at(micro_batches: f64, stages: f64) -> ([f64; 2], Outcome) {
+        let seconds = 0.1 + 0.01 * micro_batches + 0.03 * stages;
+        (
+            [micro_batches, stages],
+            Outcome { seconds, allocated: 50 + 7 * stages as u64, ..Outcome::default() },
+        )
+    }
+
+    #[test]
+    fn a_step_is_extended_along_a_line_or_a_plane() {
+        let check = |from: &[(f64, f64)], to: (f64, f64)| {
+            let outcomes: Vec<_> = from.iter().map(|(micro, stages)| at(*micro, *stages)).collect();
+            let found = extend(&outcomes, [to.0, to.1]).unwrap();
+            let (_, expect) = at(to.0, to.1);
+            assert!((found.seconds - expect.seconds).abs() < 1e-9, "{found:?}");
+            assert_eq!(found.allocated, expect.allocated);
+        };
+        check(&[(8.0, 4.0)], (8.0, 4.0));
+        check(&[(8.0, 4.0), (12.0, 4.0)], (64.0, 4.0));
+        check(&[(8.0, 4.0), (12.0, 4.0), (12.0, 6.0)], (512.0, 64.0));
+        check(&[(4.0, 4.0), (8.0, 4.0), (12.0, 6.0)], (280.0, 35.0));
+        assert!(extend(&[], [1.0, 1.0]).is_err());
+        let full = (at(8.0, 4.0).0, Outcome { out_of_memory: true, ..Outcome::default() });
+        assert!(extend(&[full, at(12.0, 4.0)], [64.0, 4.0]).unwrap().out_of_memory);
+    }
 }

@@ -2,8 +2,8 @@
 
 from trompe.shims.missing import attribute_of
 
-from . import multi_tensor_apply, normalization, optimizers
+from . import amp, multi_tensor_apply, normalization, optimizers
 
-__all__ = ["multi_tensor_apply", "normalization", "optimizers"]
+__all__ = ["amp", "multi_tensor_apply", "normalization", "optimizers"]
 __version__ = "0.1"
 __getattr__ = attribute_of("apex")

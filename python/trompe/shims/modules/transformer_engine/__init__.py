@@ -1,4 +1,4 @@
-"""TransformerEngine's modules in the type of their parameters, also where it would compute in fp8."""
+"""TransformerEngine's modules by PyTorch's operations; products in fp8 under `fp8_autocast`."""
 
 from trompe.shims.missing import attribute_of
 

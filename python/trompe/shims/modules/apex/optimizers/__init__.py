@@ -3,6 +3,9 @@
 import torch
 from trompe.shims.missing import attribute_of
 
+from .fused_lamb import FusedLAMB
+
+__all__ = ["FusedAdam", "FusedLAMB", "FusedSGD"]
 __getattr__ = attribute_of("apex.optimizers")
 
 

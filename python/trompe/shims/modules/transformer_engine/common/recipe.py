@@ -1,4 +1,4 @@
-"""Recipes of low-precision training: kept, not followed."""
+"""Recipes of low-precision training: kept; products are those of delayed scaling whatever they say."""
 
 import enum
 

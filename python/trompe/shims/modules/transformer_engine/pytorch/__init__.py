@@ -7,13 +7,20 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint as _checkpoint
 from trompe.shims.missing import attribute_of
 
+from . import eight_bits
+
 __getattr__ = attribute_of("transformer_engine.pytorch")
 
 
 @contextlib.contextmanager
 def fp8_autocast(enabled=False, **_):
-    """Nothing: products stay in the type of the parameters."""
-    yield
+    """Products of the modules inside are made in fp8 (`eight_bits`)."""
+    before = eight_bits.enabled()
+    eight_bits.enable(enabled)
+    try:
+        yield
+    finally:
+        eight_bits.enable(before)
 
 
 autocast = fp8_autocast
@@ -31,7 +38,7 @@ class Linear(torch.nn.Linear):
 
     def forward(self, inp, is_first_microbatch=None):
         """The product."""
-        return F.linear(inp, self.weight, self.bias)
+        return eight_bits.linear(inp, self.weight, self.bias)
 
 
 class LayerNorm(torch.nn.LayerNorm):
