@@ -133,6 +133,7 @@ mod tests {
             ("NVIDIA H100 80GB HBM3", "h100-sxm5-80"),
             ("h100_sxm", "h100-sxm5-80"),
             ("V100-PCIe-32GB", "v100-pcie-32"),
+            ("V100-SXM3-32GB", "v100-sxm3-32"),
         ] {
             assert_eq!(sources.device(gpu).map(|sheet| sheet.name.clone()).as_deref(), Some(sheet), "{gpu}");
         }

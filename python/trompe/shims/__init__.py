@@ -65,14 +65,14 @@ class Finder:
 
 def install(*names):
     """Puts the light modules of these names in place now, whatever is installed."""
-    finder = next((own for own in sys.meta_path if isinstance(own, Finder)), None)
+    tell = next((own.tell for own in sys.meta_path if hasattr(own, "tell")), None)
     for name in names:
         spec = importlib.machinery.PathFinder.find_spec(name, [_FOLDER])
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
-        if finder is not None:
-            finder.tell(name)
+        if tell is not None:
+            tell(name)
 
 
 def _guarded(frame):

@@ -81,7 +81,21 @@ def install():
 class _ShimsLater:
     """Stands at the end of `sys.meta_path` and loads `trompe.shims` when one of its modules is asked for."""
 
-    _NAMES = ("flash_attn", "apex", "amp_C", "transformer_engine")
+    _NAMES = (
+        "flash_attn",
+        "apex",
+        "amp_C",
+        "transformer_engine",
+        "scaled_upper_triang_masked_softmax_cuda",
+        "scaled_masked_softmax_cuda",
+        "scaled_softmax_cuda",
+        "fused_weight_gradient_mlp_cuda",
+    )
+
+    @staticmethod
+    def tell(name):
+        """A light module of that name is in use."""
+        _tell_of_shim(name)
 
     def find_spec(self, name, path=None, target=None):
         if name not in self._NAMES:

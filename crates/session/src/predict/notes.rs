@@ -222,7 +222,7 @@ fn shims(job: &JobTrace) -> Option<Note> {
     }
     let text = format!(
         "Not installed here: {}. A light module stood in, with the same allocations and PyTorch's own kernels for the same \
-         work; where the real one fuses more, or computes in fp8, it is faster.",
+         work; where the real one fuses more, it is faster.",
         names.join(", ")
     );
     let action = "install it, or set TROMPE_SHIMS=off to see what the job does without".to_owned();

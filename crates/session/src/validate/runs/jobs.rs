@@ -145,6 +145,15 @@ pub(super) fn cluster(row: &RunRow, sources: &Sources) -> Result<(String, u64, u
     Ok((format!("{}:{per_node}x{}", sheet.name, gpus / per_node), per_node, gpus))
 }
 
+/// The cluster that a job for `cluster` is emulated on, where that is another one: recent PyTorch has no kernels for
+/// devices older than compute capability 7.5 (CUDA 13), and fails on them.
+pub(super) fn stand_in(row: &RunRow, sources: &Sources, cluster: &str) -> Option<String> {
+    let sheet = sources.device(&row.gpu)?;
+    let old = (sheet.compute.capability_major, sheet.compute.capability_minor) < (7, 5);
+    let (_, shape) = cluster.split_once(':')?;
+    old.then(|| format!("a100-sxm4-80:{shape}"))
+}
+
 /// `--name value`.
 pub(super) fn option(arguments: &mut Vec<String>, name: &str, value: impl ToString) {
     arguments.extend([format!("--{name}"), value.to_string()]);

@@ -35,6 +35,11 @@ pub(super) fn job(completed: &Completed, sources: &Sources, engine: bool) -> Res
     let mut assumed = completed.assumed.clone();
     let hidden = needed(row.hidden, "hidden")?;
     let (cluster, per_node, gpus) = cluster(row, sources)?;
+    let stand_in = jobs::stand_in(row, sources, &cluster);
+    if let Some(other) = &stand_in {
+        let other = other.split(':').next().unwrap_or_default();
+        assumed.push(format!("emulated on {other}, because PyTorch has no kernels for {}", row.gpu));
+    }
     let layout = layout(row, gpus)?;
     let heads = row.heads.unwrap_or_else(|| {
         let heads = (hidden / 128).max(1);
@@ -146,8 +151,9 @@ pub(super) fn job(completed: &Completed, sources: &Sources, engine: bool) -> Res
             .node
             .as_ref()
             .filter(|_| per_node == 8)
-            .map(|node| format!("{node}:{}", gpus / 8)),
-        cluster,
+            .map(|node| format!("{node}:{}", gpus / 8))
+            .or_else(|| stand_in.is_some().then(|| cluster.clone())),
+        cluster: stand_in.unwrap_or(cluster),
         per_node,
         ranks: stages(layout.pp, layout.tp * layout.cp * layout.dp),
         micro_batches: layout.length.micro_batches,
@@ -315,6 +321,25 @@ mod tests {
             true,
         );
         assert!(old.starts_with("megatron_fused.py") && !old.contains("dropout 0"), "{old}");
+    }
+
+    #[test]
+    fn old_devices_are_emulated_as_another() {
+        let row = RunRow {
+            gpu: "V100-SXM3-32GB".to_owned(),
+            n_gpus: Some(4),
+            gpus_per_node: Some(16),
+            hidden: Some(1024),
+            layers: Some(8),
+            seq: Some(1024),
+            micro_batch: Some(2),
+            global_batch: Some(8),
+            ..named("Megatron-LM 2020", "g", "fp16")
+        };
+        let found = job(&Published::builtin().complete(&row), &Sources::builtin(), false).unwrap();
+        assert_eq!(found.cluster, "a100-sxm4-80:4x1");
+        assert_eq!(found.simulated.as_deref(), Some("v100-sxm3-32:4x1"));
+        assert!(found.assumed.iter().any(|text| text.contains("no kernels for V100")), "{:?}", found.assumed);
     }
 
     #[test]
