@@ -179,6 +179,8 @@ def curve(model, place, chooser, table):
         program = os.environ.get("TROMPE") or shutil.which("trompe")
         best, curve = math.inf, []
         with Study(space, cluster=f"{cluster}:{nodes}", program=program, **options) as study:
+            if study.points > len(table):
+                sys.exit(f"the table holds {len(table)} of {study.points} points; `run` looks at the others")
             while len(curve) < BUDGET and (point := study.ask()):
                 best = min(best, answer(study, point, table))
                 curve.append(best)
