@@ -234,7 +234,7 @@ fn learned(file: &Learned) -> String {
         text.push_str(&format!(": {own} as `{sheet}`, {} marked steps", file.steps));
     }
     let all = full_s + named_s;
-    let share = |part: f64| if all > 0.0 { part / all * 100.0 } else { 100.0 };
+    let share = |part: f64| if all > 0.0 { part / all * 100.0 } else { 0.0 };
     text.push_str(&format!("\n  {full} operations known in full ({:.1} % of the time)", share(*full_s)));
     if *named > 0 {
         text.push_str(&format!(", {named} by name and grid only ({:.1} %)", share(*named_s)));

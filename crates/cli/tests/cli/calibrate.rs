@@ -186,7 +186,7 @@ fn tables_are_learned_from_or_refused() {
     check(
         twice,
         0,
-        &["1 of the operations are stated more than once with times that differ by more than 25 %"],
+        &["1 of the operations were measured more than once with times that differ by more than 25 %"],
     );
     check("a,b\n1,2\n".to_owned(), 2, &["has the columns `a`, `b`"]);
     check(format!("{HEADER}{}", row(1024, -1.0)), 2, &["a time that is not positive"]);

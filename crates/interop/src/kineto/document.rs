@@ -14,6 +14,9 @@ use super::{
     ProcessGroup, RuntimeCall,
 };
 
+/// Keys of the document, and kinds of events that are skipped, that are told apart: a damaged file may have millions.
+const KINDS: usize = 256;
+
 /// Reads a whole document.
 pub(super) fn parse<R: Read>(reader: R, most: u64) -> Result<KinetoTrace, KinetoError> {
     let mut builder = Builder { room: most, ..Builder::default() };
@@ -68,7 +71,9 @@ impl<'de> Visitor<'de> for Document<'_> {
                     self.0.trace.base_time_ns = map.next_value::<super::number::Loose>()?.0;
                 }
                 _ => {
-                    self.0.keys.insert(key);
+                    if self.0.keys.len() < KINDS {
+                        self.0.keys.insert(key);
+                    }
                     map.next_value::<IgnoredAny>()?;
                 }
             }
@@ -141,7 +146,13 @@ impl Builder {
         let kind = event.category.as_deref().and_then(category).filter(|_| event.phase == "X");
         let (Some(kind), Some((start_ns, duration_ns))) = (kind, self.times(&event)) else {
             let label = event.category.unwrap_or_else(|| format!("phase {}", event.phase));
-            *self.trace.skipped.entry(label).or_insert(0) += 1;
+            let skipped = &mut self.trace.skipped;
+            let label = if skipped.len() < KINDS || skipped.contains_key(&label) {
+                label
+            } else {
+                "others".to_owned()
+            };
+            *skipped.entry(label).or_insert(0) += 1;
             return;
         };
         if self.room == 0 {

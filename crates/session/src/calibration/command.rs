@@ -97,7 +97,7 @@ pub fn kernels(request: &Request) -> Result<Kernels, SessionError> {
     let (sources, plain) = (Sources::builtin(), Stack::builtin());
     let mut found = Kernels::default();
     let read = |path: &PathBuf| measured(path, request.gpu.as_deref(), &sources, &plain);
-    let traces = request.traces.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let mut traces = request.traces.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let checks = request.checks.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let (mut new, mut without) = (Vec::new(), Vec::new());
     // A later run has to find the sheet as well.
@@ -109,10 +109,12 @@ pub fn kernels(request: &Request) -> Result<Kernels, SessionError> {
         }
         _ => None,
     };
-    for one in &traces {
+    for one in &mut traces {
         let gpu = own_sheet.as_ref().unwrap_or(&one.device.name);
         let origin = Origin { device: &one.device, gpu, source: &one.source, date: &date };
-        new.extend(table::rows(one.observed.iter(), origin));
+        let rows = table::rows(one.observed.iter(), origin);
+        one.learned.left_out.extend(table::contradicting(&rows));
+        new.extend(rows);
         let last = last_step(&one.observed);
         without.extend(table::rows(one.observed.iter().filter(|o| last.is_none() || o.step != last), origin));
     }

@@ -109,14 +109,14 @@ pub(super) fn unit<'a>(
     }
 }
 
-/// A line about operations that one table states with times that differ too much to be repeats of each other.
+/// A line about operations that one table or trace states with times that differ too much to be repeats of each other.
 pub(super) fn contradicting(rows: &[Row]) -> Option<String> {
     let apart = |row: &&Row| row.low_us >= SHORT_US && row.high_us > row.low_us * CONTRADICTION;
     let mut found: Vec<&Row> = rows.iter().filter(apart).collect();
     found.sort_by(|a, b| (b.high_us / b.low_us).total_cmp(&(a.high_us / a.low_us)));
     let worst = found.first()?;
     Some(format!(
-        "{} of the operations are stated more than once with times that differ by more than {:.0} % (most: {}, {} to {} us \
+        "{} of the operations were measured more than once with times that differ by more than {:.0} % (most: {}, {} to {} us \
          on {}); the median is learned, with the range as its interval",
         found.len(),
         (CONTRADICTION - 1.0) * 100.0,
