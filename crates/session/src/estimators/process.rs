@@ -18,10 +18,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use trompe_base::{Bytes, DType, Flops};
 use trompe_estimate::{Basis, Estimate, KernelEstimator, Physics};
 use trompe_hardware::{Catalogue, DeviceSheet};
-use trompe_trace::descriptor::{Descriptor, Elementwise, Work};
+use trompe_trace::descriptor::Descriptor;
+
+use super::probe::probe;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -83,7 +84,7 @@ struct Answer {
 }
 
 impl Process {
-    /// Starts `command` in `folder` and asks it about one operation, twice.
+    /// Starts `command` in `folder` and asks it about one operation of its family, twice.
     ///
     /// # Errors
     /// In words, when it cannot be started or does not answer as it must.
@@ -109,13 +110,7 @@ impl Process {
         }
         let state = State { child, input, output: receiver, answers: HashMap::new(), failed: None };
         let process = Self { family: family.to_owned(), state: Mutex::new(state), physics: Physics::new() };
-        let work = Work { read: Bytes(1 << 21), written: Bytes(1 << 21), flops: Flops(0) };
-        let probe = Descriptor::Elementwise(Elementwise {
-            elements: 1 << 20,
-            dtype: DType::Bf16,
-            vectorized: true,
-            work,
-        });
+        let probe = probe(family);
         let device = Catalogue::builtin().device("h100-sxm").map_err(|error| error.to_string())?;
         let mut state = process.state.lock().unwrap_or_else(PoisonError::into_inner);
         let ask = |state: &mut State| {
