@@ -57,6 +57,11 @@ impl Place {
         self.classes.iter().map(|at| (features[*at] * 8.0).round() as i16).collect()
     }
 
+    /// The first class, as a whole number.
+    pub(crate) fn kind(&self, features: &[f32]) -> i64 {
+        self.classes.first().map_or(0, |at| features[*at].round() as i64)
+    }
+
     fn sizes<'a>(&'a self, features: &'a [f32]) -> impl Iterator<Item = f32> + 'a {
         self.sizes.iter().map(|at| features[*at])
     }

@@ -25,6 +25,7 @@ mod learned;
 pub mod model;
 mod physics;
 mod programs;
+mod spreads;
 mod stack;
 pub mod table;
 
@@ -32,7 +33,7 @@ pub use cached::Cached;
 pub use coverage::Near;
 pub use estimate::{Basis, Estimate};
 pub use estimator::{Fixed, KernelEstimator};
-pub use learned::{Answer, Learned, REACH};
+pub use learned::{Answer, FAR_REACH, Learned, REACH};
 pub use physics::Physics;
 pub use programs::{ProgramEstimator, WithPrograms};
 pub use stack::Stack;

@@ -13,8 +13,10 @@ use crate::coverage::{Coverage, Near, Place};
 use crate::features::{FEATURES_VERSION, Family};
 use crate::forest::{Combination, Forest, ForestError, Tree};
 
+pub use crate::spreads::Spreads;
+
 /// Version of the file format.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 const MAGIC: &[u8] = b"trompe-model";
 
@@ -58,29 +60,6 @@ pub struct CardError {
     pub mean: f64,
     /// Median absolute error as a share.
     pub median: f64,
-}
-
-/// How far measurements lie from predictions on rows that were left out, by the size of the operation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Spreads {
-    /// 10 and 90 % quantiles of `ln(measurement / prediction)` for shapes that were left out, by doublings of the
-    /// physics time from one microsecond on.
-    pub shapes: Vec<[f32; 2]>,
-    /// The same for devices that were left out; empty where the model is not carried over to other devices.
-    pub devices: Vec<[f32; 2]>,
-}
-
-impl Spreads {
-    /// Factors to the low and the high end for an operation that physics gives `microseconds`.
-    pub(crate) fn of(&self, microseconds: f64, device_seen: bool) -> [f64; 2] {
-        let buckets = if device_seen || self.devices.is_empty() { &self.shapes } else { &self.devices };
-        let at = microseconds.max(1.0).log2().floor() as usize;
-        match buckets.get(at.min(buckets.len().saturating_sub(1))) {
-            Some([low, high]) => [f64::from(low.min(0.0)).exp(), f64::from(high.max(0.0)).exp()],
-            None => [0.8, 1.25],
-        }
-    }
 }
 
 /// What a trainer hands over, readable JSON.
@@ -160,9 +139,22 @@ pub enum ModelError {
     Forest(#[from] ForestError),
 }
 
+/// The intervals of a file of format 1.
+#[derive(Deserialize)]
+struct SpreadsBefore {
+    shapes: Vec<[f32; 2]>,
+    devices: Vec<[f32; 2]>,
+}
+
+impl From<SpreadsBefore> for Spreads {
+    fn from(before: SpreadsBefore) -> Self {
+        Self { shapes: before.shapes, devices: before.devices, ..Self::default() }
+    }
+}
+
 /// The file's content after the header.
 #[derive(Serialize, Deserialize)]
-struct Packed {
+struct Packed<S = Spreads> {
     family: Family,
     features: Vec<String>,
     combination: Combination,
@@ -182,7 +174,7 @@ struct Packed {
     step: f32,
     coverage: Coverage,
     device_ranges: Vec<[f32; 2]>,
-    spreads: Spreads,
+    spreads: S,
     card: Card,
 }
 
@@ -277,8 +269,11 @@ impl Model {
         self.coverage.near(&self.place, features, device)
     }
 
-    pub(crate) fn spread(&self, microseconds: f64, device_seen: bool) -> [f64; 2] {
-        self.trained.spreads.of(microseconds, device_seen)
+    /// Factors to both ends of the interval for `features` on the device with the sheet `device`, that physics gives
+    /// `microseconds`.
+    pub(crate) fn spread(&self, features: &[f32], device: &str, near: Near, microseconds: f64) -> [f64; 2] {
+        let device = near.device_seen.then_some(device);
+        self.trained.spreads.of(device, self.place.kind(features), microseconds)
     }
 
     /// Whether the model may be asked about a device that it was not trained on: its numbers must lie within what was
@@ -307,6 +302,7 @@ impl Model {
             card.date,
             card.trainer
         );
+        text.push_str(&format!("Features: {}.\n\n", self.trained.features.join(", ")));
         for note in &card.notes {
             text.push_str(&format!("Note: {note}.\n\n"));
         }
@@ -327,6 +323,7 @@ impl Model {
                 error.median * 100.0
             ));
         }
+        text.push_str(&self.trained.spreads.markdown());
         text.push_str("\nTrained on measurements of:\n\n");
         for licence in &card.licences {
             text.push_str(&format!("- {licence}\n"));
@@ -360,16 +357,20 @@ impl Model {
         };
         let number =
             |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        if number(0) != FORMAT_VERSION {
+        if !(1..=FORMAT_VERSION).contains(&number(0)) {
             return Err(ModelError::OtherFormat { found: number(0), expected: FORMAT_VERSION });
         }
-        if number(4) != FEATURES_VERSION {
+        // Features of an earlier version may be the same for this family; their names are compared below.
+        if !(1..=FEATURES_VERSION).contains(&number(4)) {
             return Err(ModelError::OtherFeatures { found: number(4), expected: FEATURES_VERSION });
         }
         let damaged = |reason: String| ModelError::Damaged { reason };
         let plain = zstd::decode_all(body).map_err(|error| damaged(error.to_string()))?;
-        let packed: Packed = postcard::from_bytes(&plain).map_err(|error| damaged(error.to_string()))?;
-        packed.unpack()
+        let unreadable = |error: postcard::Error| damaged(error.to_string());
+        if number(0) == 1 {
+            return postcard::from_bytes::<Packed<SpreadsBefore>>(&plain).map_err(unreadable)?.unpack();
+        }
+        postcard::from_bytes::<Packed>(&plain).map_err(unreadable)?.unpack()
     }
 
     fn pack(&self) -> Packed {
@@ -434,7 +435,7 @@ impl Model {
     }
 }
 
-impl Packed {
+impl<S: Into<Spreads>> Packed<S> {
     fn unpack(self) -> Result<Model, ModelError> {
         let damaged = |reason: &str| ModelError::Damaged { reason: reason.to_owned() };
         let all: usize = self.lengths.iter().map(|length| *length as usize).sum();
@@ -475,7 +476,7 @@ impl Packed {
             base: self.base,
             trees,
             corrects: self.corrects,
-            spreads: self.spreads,
+            spreads: self.spreads.into(),
             card: self.card,
         };
         Model::assemble(trained, self.coverage, self.device_ranges)
@@ -530,7 +531,7 @@ mod tests {
             base: 0.01,
             trees: vec![tree.clone(), tree],
             corrects: false,
-            spreads: Spreads { shapes: vec![[-0.1, 0.2]], devices: vec![[-0.3, 0.3]] },
+            spreads: Spreads { shapes: vec![[-0.1, 0.2]], devices: vec![[-0.3, 0.3]], ..Spreads::default() },
             card: Card { name: "test".to_owned(), ..Card::default() },
         }
     }

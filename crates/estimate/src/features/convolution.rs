@@ -38,6 +38,25 @@ pub(super) const NAMES: &[&str] = &[
     "fill_128x128",
     "waves_64x64",
     "fill_64x64",
+    "columns_bytes",
+    "width_out",
+    "width_out_mod_4",
+    "width_out_mod_8",
+    "winograd_fill_2",
+    "winograd_fill_4",
+    "winograd_fill_6",
+    "winograd_waves_2",
+    "winograd_waves_4",
+    "fourier_fill",
+    "tail_in_32",
+    "tail_in_128",
+    "tail_out_32",
+    "tail_out_64",
+    "tail_out_128",
+    "over_128x128",
+    "over_128x64",
+    "over_64x64",
+    "over_128x32",
 ];
 
 pub(super) const AXES: Axes = Axes {
@@ -102,5 +121,41 @@ pub(super) fn fill(row: &mut Row, c: &Convolution, device: &DeviceSheet, seconds
     for side in [128.0, 64.0] {
         row.waves((m / side).ceil() * (n / side).ceil() * groups, sm);
     }
+    algorithms(row, c, size, sm);
+    for [rows, cols] in [[128.0, 128.0], [128.0, 64.0], [64.0, 64.0], [128.0, 32.0]] {
+        let waves = ((m / rows).ceil() * (n / cols).ceil() * groups / sm).ceil();
+        row.log(waves * rows * cols * sm / (m * n * groups));
+    }
     if on_lanes { DType::F32 } else { dtype }
+}
+
+/// What each of the library's algorithms would do with the shape: the columns of an explicit product, how well the
+/// output fits into Winograd's tiles of 2, 4 and 6 and the image into a power of two for Fourier's, and the tails of
+/// the channels.
+fn algorithms(row: &mut Row, c: &Convolution, size: f64, sm: f64) {
+    let product = |extents: &[u64]| extents.iter().map(|x| (*x).max(1) as f64).product::<f64>();
+    let [batch, inside, outside] = [c.batch, c.in_channels, c.out_channels].map(|x| x.max(1) as f64);
+    let positions = product(&c.output);
+    let width = c.output.last().copied().unwrap_or(1).max(1);
+    row.log(size * batch * inside * product(&c.kernel) * positions);
+    row.push(width as f64);
+    row.push((width % 4) as f64);
+    row.push((width % 8) as f64);
+    let tiles = |side: f64| {
+        batch * c.output.iter().map(|extent| ((*extent).max(1) as f64 / side).ceil()).product::<f64>()
+    };
+    let dimensions = c.output.len() as i32;
+    for side in [2.0_f64, 4.0, 6.0] {
+        row.push(batch * positions / (tiles(side) * side.powi(dimensions)));
+    }
+    for side in [2.0, 4.0] {
+        row.log((tiles(side) / 32.0).ceil() * (outside / 32.0).ceil() / sm);
+    }
+    let padded = |extent: &u64| ((*extent).max(1) + 2).next_power_of_two() as f64;
+    row.log(c.input.iter().map(padded).product::<f64>() / product(&c.input));
+    for (channels, tails) in [(inside, &[32.0, 128.0][..]), (outside, &[32.0, 64.0, 128.0])] {
+        for tail in tails {
+            row.push(channels % tail / tail);
+        }
+    }
 }

@@ -6,7 +6,8 @@
 //! [`Conditions`] of the measurement. Models learn the *residual* `ln(time / physics)`, so that what the physics
 //! explains need not be learned, and a device that was never measured starts from it.
 //!
-//! [`FEATURES_VERSION`] changes with any change of meaning; a model file of another version is refused.
+//! [`FEATURES_VERSION`] changes with any change of meaning; a model file whose family's features have changed is refused.
+//! Version 2 added the algorithms of convolutions.
 
 mod attention;
 mod conditions;
@@ -24,7 +25,7 @@ use crate::{Estimate, KernelEstimator};
 pub use conditions::{Clocks, Conditions, Library};
 
 /// Version of the meaning of all features together.
-pub const FEATURES_VERSION: u32 = 1;
+pub const FEATURES_VERSION: u32 = 2;
 
 /// The families that one learned model each covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -128,7 +129,7 @@ pub fn features(
     let family = Family::of(operation)?;
     let estimate = physics.estimate(operation, device);
     let seconds = estimate.time.as_secs_f64();
-    let mut row = Row { values: Vec::with_capacity(64) };
+    let mut row = Row { values: Vec::with_capacity(80) };
     let dtype = match operation {
         Descriptor::Gemm(g) => gemm::fill(&mut row, g, physics, device, seconds),
         Descriptor::Attention(a) => attention::fill(&mut row, a, device, seconds),

@@ -226,7 +226,7 @@ fn model(
         trees: trees(&all, options.combination),
         corrects: !options.replace,
         // A user's rows say nothing about devices that they do not hold.
-        spreads: Spreads { shapes: spreads(examples, residuals), devices: Vec::new() },
+        spreads: Spreads { shapes: spreads(examples, residuals), devices: Vec::new(), ..Spreads::default() },
         card,
     };
     let rows: Vec<(Vec<f32>, String)> =

@@ -108,7 +108,7 @@ fn why(estimate: &Estimate, learned: bool, sample: &Sample) -> String {
         }
         (Some("physics"), _) if learned => format!(
             "no model was trained on {family} like this within {} doublings, or not for such a device",
-            trompe_estimate::REACH
+            trompe_estimate::FAR_REACH
         ),
         (Some("physics"), _) => "only physics was asked".to_owned(),
         _ => "the estimator that was configured for this family".to_owned(),
