@@ -289,7 +289,10 @@ mod tests {
     const HEADER: &str = "id,source,gpu,n_gpus,layers,seq,micro_batch,tp,pp,dp,step_time_s,split\n";
 
     fn read_text(text: &str) -> Result<(Vec<RunRow>, Vec<String>), String> {
-        let folder = std::env::temp_dir().join(format!("trompe-runs-{}-{}", std::process::id(), text.len()));
+        // Tests run side by side, and two texts may be equally long.
+        static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("trompe-runs-{}-{count}", std::process::id()));
         std::fs::write(&folder, text).unwrap();
         let result =
             read(&folder).map(|(rows, left)| (rows, left.lines("f"))).map_err(|error| error.to_string());
