@@ -176,9 +176,9 @@ pub(crate) struct JobEstimatorArguments {
     #[arg(long, value_name = "TRACE")]
     pub(crate) oracle: Vec<PathBuf>,
     /// Share of the highest clock that the GPU sustains under load, for example 0.9, or `sheet` for what the GPU's sheet
-    /// states: kernels that arithmetic bounds take so much longer. Without it, 1.
-    #[arg(long, value_name = "SHARE")]
-    pub(crate) clock: Option<Clock>,
+    /// states: kernels that arithmetic near the peak bounds take so much longer.
+    #[arg(long, value_name = "SHARE", default_value = "sheet")]
+    pub(crate) clock: Clock,
     /// What `trompe calibrate` learned: own (your own folder, when there is one), off, or a folder.
     #[arg(long, value_name = "DIR", default_value = "own", hide_default_value = true)]
     pub(crate) calibration: CalibrationChoice,

@@ -37,6 +37,13 @@ function trust() {
       ],
       known,
     );
+  const clock =
+    coverage.sustained_clock &&
+    h(
+      "p",
+      { class: "small" },
+      `Kernels near the arithmetic peak (${percent(coverage.sustained_clock.kernel_time_share)} of the kernel time) are priced at down to ${percent(coverage.sustained_clock.lowest_share)} of the highest clock, which the device lowers under their load.`,
+    );
   const modes = {
     measured: "recorded gaps between calls, less the emulator's own cost, plus the cost of the real calls",
     scale: `the same, times ${host.scale}`,
@@ -104,7 +111,7 @@ function trust() {
     "trust",
     "What the numbers rest on",
     shapes === null ? null : `Operator and input shapes are known for ${percent(shapes)} of the kernels.`,
-    h("div", { class: "halves" }, h("div", null, bar, legend), hostFacts),
+    h("div", { class: "halves" }, h("div", null, bar, legend, clock), hostFacts),
     unknown,
     calls("Calls that the emulator refused", coverage.unsupported_calls, true),
     calls("Calls that were accepted without effect", coverage.accepted_calls, false),

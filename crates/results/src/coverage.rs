@@ -10,6 +10,8 @@ use crate::Method;
 pub struct Coverage {
     /// Kernel time of a step by the method that predicted it; every method has its row.
     pub methods: Vec<MethodShare>,
+    /// At which clock kernels near the arithmetic peak are priced; absent when all are at the highest one.
+    pub sustained_clock: Option<SustainedClock>,
     /// Share of the step's kernels whose operator and input shapes are known.
     pub kernels_with_shapes_share: Option<f64>,
     /// Kernels that no model understood, longest first, each with the rule it was charged by.
@@ -18,6 +20,15 @@ pub struct Coverage {
     pub unsupported_calls: Vec<CallSeen>,
     /// Calls that the emulator accepted without doing anything.
     pub accepted_calls: Vec<CallSeen>,
+}
+
+/// Kernels that draw so much power that the device lowers its clock.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SustainedClock {
+    /// The lowest clock that a kernel is priced at, as a share of the highest one.
+    pub lowest_share: f64,
+    /// Kernel time at less than the highest clock, as a share of the summed kernel time of the step.
+    pub kernel_time_share: f64,
 }
 
 /// Kernel time that one method predicted.

@@ -33,7 +33,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use check::Inconsistency;
-pub use coverage::{CallSeen, Coverage, MethodShare, UnknownKernel};
+pub use coverage::{CallSeen, Coverage, MethodShare, SustainedClock, UnknownKernel};
 pub use family::{Family, Sample};
 pub use host::{HostMode, HostModel};
 pub use job::{Cluster, Device, Fact, Job, NamedValue, Software};

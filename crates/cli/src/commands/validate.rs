@@ -79,8 +79,8 @@ struct WholeArguments {
     #[arg(long, value_name = "MODEL", default_value = "measured")]
     host: HostChoice,
     /// Share of the highest clock that the GPU sustains, as in `trompe run`: for example 0.9, or `sheet`.
-    #[arg(long, value_name = "SHARE")]
-    clock: Option<Clock>,
+    #[arg(long, value_name = "SHARE", default_value = "sheet")]
+    clock: Clock,
     /// Seconds after which the emulation of one job is given up.
     #[arg(long, value_name = "SECONDS", default_value_t = 900.0)]
     time_limit: f64,

@@ -23,6 +23,16 @@ pub(super) fn write(paper: &mut Paper, report: &Report) {
     if !methods.is_empty() {
         paper.fact("kernel times", &format!("{} of the kernel time", methods.join(", ")));
     }
+    if let Some(clock) = &report.coverage.sustained_clock {
+        paper.fact(
+            "clock",
+            &format!(
+                "down to {} of the highest under the load of kernels near the peak, {} of the kernel time",
+                percent(clock.lowest_share),
+                percent(clock.kernel_time_share)
+            ),
+        );
+    }
     write_unknown(paper, report);
     let calls = &report.coverage.unsupported_calls;
     if !calls.is_empty() {

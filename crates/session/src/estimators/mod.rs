@@ -57,16 +57,17 @@ pub struct EstimatorChoice {
     pub physics: bool,
     /// Profiler traces of the same job on a real GPU, whose times replace predictions.
     pub oracle: Vec<PathBuf>,
-    /// Share of the highest clock that the GPU sustains under the load of a whole job; all of it when absent.
-    pub clock: Option<Clock>,
+    /// Share of the highest clock that the GPU sustains under the load of a whole job.
+    pub clock: Clock,
     /// The folder of what the user measured (`trompe calibrate`).
     pub calibration: Option<PathBuf>,
 }
 
 /// A share of the highest clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Clock {
     /// What the GPU's sheet states; all of it where it states nothing.
+    #[default]
     Sheet,
     /// So many thousandths: choices can be compared.
     Thousandths(u32),
@@ -173,7 +174,7 @@ pub(crate) struct Pricer {
     estimator: Cached<Stack>,
     oracle: Option<Oracle>,
     calibration: Option<Calibration>,
-    clock: Option<Clock>,
+    clock: Clock,
 }
 
 impl Pricer {
@@ -195,7 +196,7 @@ impl Pricer {
             estimator: &self.estimator,
             oracle: self.oracle.as_ref(),
             calibration: self.calibration.as_ref(),
-            clock: self.clock.map_or(1.0, |clock| clock.share(cluster.device())),
+            clock: self.clock.share(cluster.device()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use trompe_cluster::OperationUse;
-use trompe_results::{CallSeen, Coverage, Kernel, Method, MethodShare, UnknownKernel};
+use trompe_results::{CallSeen, Coverage, Kernel, Method, MethodShare, SustainedClock, UnknownKernel};
 use trompe_trace::job::{Action, RankTemplate};
 
 use super::pricing::Priced;
@@ -79,8 +79,13 @@ impl Table<'_> {
         let steps = self.steps.max(1) as f64;
         let mut methods = Method::ALL.map(|method| MethodShare { method, ..MethodShare::default() });
         let mut unknown = BTreeMap::<(&str, &str), (u64, f64)>::new();
+        let (mut lowest, mut slowed) = (1.0_f64, 0.0);
         for (row, priced, used) in self.rows() {
             let seconds = priced.price.time.as_secs_f64() * used.launches as f64 / steps;
+            if priced.clock < 1.0 && used.launches > 0 {
+                lowest = lowest.min(priced.clock);
+                slowed += seconds;
+            }
             let method = &mut methods[priced.method as usize];
             method.count += used.launches;
             method.seconds += seconds;
@@ -108,6 +113,8 @@ impl Table<'_> {
         unknown_kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.name.cmp(&b.name)));
         Coverage {
             methods: methods.to_vec(),
+            sustained_clock: (slowed > 0.0)
+                .then(|| SustainedClock { lowest_share: lowest, kernel_time_share: slowed / total }),
             kernels_with_shapes_share: self.with_shapes(),
             unknown_kernels,
             unsupported_calls: calls(self.template, "unsupported", "it got the library's own error code"),

@@ -20,6 +20,8 @@ pub(super) struct Priced {
     pub(super) flops: Option<f64>,
     /// Ideal bytes to and from device memory, where known.
     pub(super) bytes: Option<f64>,
+    /// Share of the highest clock that the price is for.
+    pub(super) clock: f64,
     /// What the estimator had to assume.
     pub(super) note: Option<String>,
 }
@@ -51,7 +53,7 @@ pub(super) fn price(job: &JobTrace, device: &DeviceSheet, pricing: &KernelPricin
         let price =
             Price { time: slower(row.price.time), low: slower(row.price.low), high: slower(row.price.high) };
         let note = format!("slowed to the sustained clock, {:.0} % of the highest", clock * 100.0);
-        Priced { price, note: row.note.clone().or(Some(note)), ..row }
+        Priced { price, clock, note: row.note.clone().or(Some(note)), ..row }
     };
     let templates = job.templates.iter().enumerate();
     let rows = |(number, template): (usize, &trompe_trace::job::RankTemplate)| {
@@ -103,6 +105,7 @@ fn priced(descriptor: &Descriptor, device: &DeviceSheet, estimate: &Estimate) ->
         bound: bound(descriptor, device, flops, bytes, estimate.time.as_secs_f64()),
         flops,
         bytes,
+        clock: 1.0,
         note: estimate.note.as_ref().map(|note| note.clone().into_owned()),
     }
 }

@@ -92,8 +92,8 @@ pub(super) struct StudyArguments {
     #[command(flatten)]
     pub(super) estimators: EstimatorArguments,
     /// Share of the highest clock that the GPU sustains, as for `trompe run`.
-    #[arg(long, value_name = "SHARE", help_heading = "Kernel times")]
-    pub(super) clock: Option<Clock>,
+    #[arg(long, value_name = "SHARE", default_value = "sheet", help_heading = "Kernel times")]
+    pub(super) clock: Clock,
     /// What `trompe calibrate` learned, as for `trompe run`.
     #[arg(long, value_name = "DIR", default_value = "own", hide_default_value = true)]
     pub(super) calibration: trompe_session::calibration::CalibrationChoice,
