@@ -65,8 +65,8 @@ MODELS = {
     "gemm.half": {
         "family": "gemm",
         "rows": "unit == 3",
-        "rounds": 400,
-        "settings": {"learning_rate": 0.07},
+        "rounds": 800,
+        "settings": {"learning_rate": 0.05},
     },
     "gemm.lanes": {"family": "gemm", "rows": "unit == 1", "rounds": 300},
     "gemm.fp8": {
