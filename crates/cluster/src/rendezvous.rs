@@ -292,23 +292,7 @@ fn check_match(
 }
 
 fn describe(call: &CallPlan) -> String {
-    format!("{} of {}", name(call.call.kind), call.call.bytes)
-}
-
-/// The operation's name for people.
-pub(crate) const fn name(kind: CollectiveKind) -> &'static str {
-    match kind {
-        CollectiveKind::AllReduce => "all-reduce",
-        CollectiveKind::AllGather => "all-gather",
-        CollectiveKind::ReduceScatter => "reduce-scatter",
-        CollectiveKind::Broadcast => "broadcast",
-        CollectiveKind::Reduce => "reduce",
-        CollectiveKind::AllToAll => "all-to-all",
-        CollectiveKind::Gather => "gather",
-        CollectiveKind::Scatter => "scatter",
-        CollectiveKind::Send => "send",
-        CollectiveKind::Recv => "receive",
-    }
+    format!("{} of {}", call.call.kind.words(), call.call.bytes)
 }
 
 /// A few ranks for a message.

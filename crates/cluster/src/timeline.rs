@@ -7,7 +7,6 @@ use trompe_trace::job::{Action, JobTrace, RankTemplate};
 
 use crate::plan::Plan;
 use crate::recorder::{DeviceWork, HostWork, Recorder};
-use crate::rendezvous;
 
 /// Gives the recorded spans their names. Time starts with the first span.
 pub(crate) fn build(trace: &JobTrace, plan: &Plan, recorder: &Recorder) -> Timeline {
@@ -61,11 +60,9 @@ pub(crate) fn build(trace: &JobTrace, plan: &Plan, recorder: &Recorder) -> Timel
             DeviceWork::Operation { operation, .. } => {
                 builder.name(&template.operations[operation as usize].short_name)
             }
-            DeviceWork::Transfer { call } => {
-                builder.name(rendezvous::name(compiled.calls[call as usize].call.kind))
-            }
+            DeviceWork::Transfer { call } => builder.name(compiled.calls[call as usize].call.kind.words()),
             DeviceWork::Waiting { call } => {
-                let name = rendezvous::name(compiled.calls[call as usize].call.kind);
+                let name = compiled.calls[call as usize].call.kind.words();
                 builder.name(&format!("{name} waits for other ranks"))
             }
         });
@@ -134,7 +131,7 @@ fn host_name(template: &RankTemplate, row: u32) -> String {
             operation
                 .map_or_else(|| "launch".to_owned(), |operation| format!("launch {}", operation.short_name))
         }
-        Action::Collective { collective, .. } => format!("launch {}", rendezvous::name(collective.kind)),
+        Action::Collective { collective, .. } => format!("launch {}", collective.kind.words()),
         Action::RecordEvent { .. } => "record event".to_owned(),
         Action::WaitEvent { .. } => "let stream wait for event".to_owned(),
         Action::SynchronizeEvent { .. } => "synchronise with event".to_owned(),

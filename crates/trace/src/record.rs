@@ -77,6 +77,25 @@ pub enum CollectiveKind {
     Recv,
 }
 
+impl CollectiveKind {
+    /// The operation's name for people.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::AllReduce => "all-reduce",
+            Self::AllGather => "all-gather",
+            Self::ReduceScatter => "reduce-scatter",
+            Self::Broadcast => "broadcast",
+            Self::Reduce => "reduce",
+            Self::AllToAll => "all-to-all",
+            Self::Gather => "gather",
+            Self::Scatter => "scatter",
+            Self::Send => "send",
+            Self::Recv => "receive",
+        }
+    }
+}
+
 /// A collective call as one rank makes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Collective {

@@ -11,7 +11,6 @@ use trompe_results::{CriticalPath, Kind, PathOwner, PathRank, PathSort};
 use trompe_trace::job::{JobTrace, Phase};
 
 use super::ranks::Kinds;
-use super::steps::operation;
 use crate::SessionError;
 
 /// Owners that are listed; the rest is one row.
@@ -100,7 +99,7 @@ fn name(job: &JobTrace, kinds: &Kinds, owner: Owner) -> Name {
         Owner::Collective { template, slot, kind } => {
             let group =
                 kinds.get(template).and_then(|found| found.get(slot as usize)).copied().unwrap_or_default();
-            let what = format!("{} {}", group.short(), operation(kind));
+            let what = format!("{} {}", group.short(), kind.words());
             (PathSort::Collective, Some(Kind::Communication), what)
         }
         Owner::Host { template, site } => {

@@ -5,7 +5,6 @@ use trompe_results::{
     Communication, DeviceUse, GroupTime, Kind, KindTime, Rate, Step, StepRule, Steps, Throughput,
 };
 use trompe_trace::job::{Communicator, JobTrace, RankTemplate, StepSource};
-use trompe_trace::record::CollectiveKind;
 
 use super::ranks::{self, Kinds};
 use crate::run_facts::RunFacts;
@@ -124,7 +123,7 @@ pub(super) fn communication(job: &JobTrace, kinds: &Kinds, outcome: &Outcome) ->
         GroupTime {
             group: communicator.map_or_else(|| format!("group {}", group.communicator), name),
             kind: ranks::kind_of(job, kinds, rank.rank.index(), group.communicator),
-            operation: operation(group.kind).to_owned(),
+            operation: group.kind.words().to_owned(),
             ranks: communicator.map_or(0, |communicator| communicator.members.len() as u32),
             count: (group.calls as f64 / count).round() as u64,
             bytes: (group.bytes.as_f64() / count).round() as u64,
@@ -146,22 +145,6 @@ fn name(communicator: &Communicator) -> String {
         (Some(purpose), ..) => purpose.clone(),
         (None, Some(first), Some(last)) => format!("{} ranks from {first} to {last}", members.len()),
         (None, ..) => "no ranks".to_owned(),
-    }
-}
-
-/// The name of a collective for people.
-pub(super) const fn operation(kind: CollectiveKind) -> &'static str {
-    match kind {
-        CollectiveKind::AllReduce => "all-reduce",
-        CollectiveKind::AllGather => "all-gather",
-        CollectiveKind::ReduceScatter => "reduce-scatter",
-        CollectiveKind::Broadcast => "broadcast",
-        CollectiveKind::Reduce => "reduce",
-        CollectiveKind::AllToAll => "all-to-all",
-        CollectiveKind::Gather => "gather",
-        CollectiveKind::Scatter => "scatter",
-        CollectiveKind::Send => "send",
-        CollectiveKind::Recv => "receive",
     }
 }
 
