@@ -87,7 +87,7 @@ unsafe extern "C" {
     ) -> i32;
     fn ncclSend(send: u64, count: usize, dtype: i32, peer: i32, communicator: u64, stream: u64) -> i32;
     fn ncclRecv(receive: u64, count: usize, dtype: i32, peer: i32, communicator: u64, stream: u64) -> i32;
-    fn trompe_split_hint(size: u32, rank: u32);
+    fn trompe_split_hint(size: u32, rank: u32, members: *const u32);
     fn nvmlInit_v2() -> i32;
     fn nvmlDeviceGetHandleByIndex_v2(index: u32, device: *mut u64) -> i32;
     fn nvmlDeviceGetHandleByUUID(uuid: *const u8, device: *mut u64) -> i32;
@@ -258,6 +258,29 @@ fn absent_ranks_mirror_this_one() {
 }
 
 #[test]
+fn large_gathers_move_what_is_known() {
+    const PART: usize = 1 << 18;
+    node();
+    let group = communicator(4, 1);
+    let check = |from: u64, expect: [i64; 1]| {
+        // SAFETY: a fresh allocation of that size.
+        let to = unsafe { made(|out| cudaMalloc(out, 4 * PART * 8)) };
+        // SAFETY: live allocations of these sizes.
+        assert_eq!(unsafe { ncclAllGather(from, to, PART, INT64, group, 0) }, 0);
+        for part in 0..4 {
+            assert_eq!(host(to + part * PART as u64 * 8), expect, "part {part}");
+        }
+    };
+    check(device(&vec![7; PART]), [7]);
+    // SAFETY: an allocation of that size, written as by a kernel whose result is not computed.
+    unsafe {
+        let left = made(|out| cudaMalloc(out, PART * 8));
+        (left as *mut i64).write(7);
+        check(left, [0]);
+    }
+}
+
+#[test]
 fn calls_of_a_group_answer_each_other() {
     node();
     let group = communicator(3, 0);
@@ -300,7 +323,7 @@ fn a_split_takes_the_hint_of_who_takes_part() {
     };
     // SAFETY: valid places for answers.
     unsafe {
-        trompe_split_hint(8, 2);
+        trompe_split_hint(8, 2, std::ptr::null());
         assert_eq!(shape(made(|out| ncclCommSplit(world, 0, 0, out, 0))), (8, 2));
         assert_eq!(shape(made(|out| ncclCommSplit(world, 0, 0, out, 0))), (64, 5), "a hint is used once");
         assert_eq!(made(|out| ncclCommSplit(world, -1, 0, out, 0)), 0, "no colour, no communicator");

@@ -119,6 +119,11 @@ def parse():
         parser.add_argument(f"--{name}", choices=choices, default=default)
     parser.add_argument("--recompute-modules", nargs="*", default=None)
     parser.add_argument("--moe-layer-freq", type=_layer_pattern, default=1)
+    parser.add_argument(
+        "--newer-kernels",
+        action="store_true",
+        help="over layers of its own: fused rotary embedding and accumulating products (`newer.py`)",
+    )
     parser.add_argument("--print-memory", action="store_true", help="print max_memory_allocated at the end")
     arguments = parser.parse_args()
     _derive(arguments, parser)

@@ -27,9 +27,15 @@ SAME = """
 LATENT = "q_lora_rank kv_lora_rank qk_head_dim qk_pos_emb_head_dim v_head_dim rotary_scaling_factor".split()
 
 
+def squared_relu(x):
+    """The square of what is positive."""
+    return torch.relu(x).square()
+
+
 def transformer_config(arguments):
     """The model's configuration."""
     engine = arguments.transformer_impl == "transformer_engine"
+    newer = engine or arguments.newer_kernels
     fields = {name: getattr(arguments, name) for name in SAME}
     pipeline = arguments.pipeline_model_parallel_size > 1
     kind = MLATransformerConfig if arguments.multi_latent_attention else TransformerConfig
@@ -41,7 +47,7 @@ def transformer_config(arguments):
         {"activation_func": torch.nn.functional.silu, "gated_linear_unit": True} if arguments.swiglu else {}
     )
     if arguments.squared_relu:
-        activation = {"activation_func": lambda x: torch.relu(x).square()}
+        activation = {"activation_func": squared_relu}
     fused_activation = not (
         arguments.no_bias_swiglu_fusion if arguments.swiglu else arguments.no_bias_gelu_fusion
     )
@@ -52,8 +58,9 @@ def transformer_config(arguments):
         add_bias_linear=not arguments.disable_bias_linear,
         num_moe_experts=arguments.num_experts,
         attention_backend=AttnBackend[arguments.attention_backend],
-        fp8=arguments.fp8_format,
-        fp8_param=arguments.fp8_param_gather,
+        # FP8 without TransformerEngine is a matter of the layers (`layers.py`).
+        fp8=arguments.fp8_format if engine else None,
+        fp8_param=arguments.fp8_param_gather and engine,
         pipeline_dtype=arguments.params_dtype if pipeline else None,
         overlap_p2p_comm=arguments.virtual_pipeline_model_parallel_size is not None
         and not arguments.no_overlap_p2p_communication,
@@ -69,10 +76,10 @@ def transformer_config(arguments):
         bias_dropout_fusion=not arguments.no_bias_dropout_fusion,
         masked_softmax_fusion=(engine or "scaled_masked_softmax_cuda" in sys.modules)
         and not arguments.no_masked_softmax_fusion,
-        apply_rope_fusion=engine and not arguments.no_rope_fusion,
+        apply_rope_fusion=newer and not arguments.no_rope_fusion,
         persist_layer_norm=engine and not arguments.no_persist_layer_norm,
         # Needs Apex or TransformerEngine 2.
-        gradient_accumulation_fusion=engine and not arguments.no_gradient_accumulation_fusion,
+        gradient_accumulation_fusion=newer and not arguments.no_gradient_accumulation_fusion,
     )
 
 
@@ -86,7 +93,7 @@ def replica_config(arguments):
         num_distributed_optimizer_instances=arguments.num_distributed_optimizer_instances,
         check_for_nan_in_grad=not arguments.no_check_for_nan_in_loss_and_grad,
         bucket_size=arguments.ddp_bucket_size,
-        fp8_param_gather=arguments.fp8_param_gather,
+        fp8_param_gather=arguments.fp8_param_gather and arguments.transformer_impl == "transformer_engine",
     )
 
 

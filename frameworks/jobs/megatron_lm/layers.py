@@ -6,6 +6,8 @@ under context parallelism. `--attention-backend auto|unfused|local` keeps Megatr
 own unfused attention.
 """
 
+import importlib
+
 import torch
 from megatron.core import parallel_state
 from megatron.core.models.gpt.gpt_layer_specs import (
@@ -101,6 +103,12 @@ def layer_spec(arguments, config, stage):
         block.layer_norm = Norm
         for layer in block.layer_specs:
             _use_own_layers(arguments, layer.submodules)
+        if arguments.fp8_format:
+            # Needs `trompe.shims`, which other jobs do without.
+            newer = importlib.import_module("megatron_lm.newer")
+            eight = newer.LayersInEightBits(arguments.fp8_param_gather)
+            for layer in block.layer_specs:
+                eight.replace(layer.submodules)
     return block
 
 

@@ -151,7 +151,7 @@ fn host(arguments: CalibrateArguments, seconds: f64, out: PathBuf) -> anyhow::Re
     let fit = calibration::fit_host(&request, &mut progress)?;
     progress.clear();
     commands::print(&host_text(&fit, seconds))?;
-    Ok(if fit.factor.is_some() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(if fit.kept { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
 fn host_text(fit: &HostFit, seconds: f64) -> String {
@@ -175,8 +175,14 @@ fn host_text(fit: &HostFit, seconds: f64) -> String {
         factor.factor
     );
     text.push_str(&format!("for hosts of `{}` and times recorded on {}\n", factor.node, factor.recorded_on));
-    if !(0.2..=5.0).contains(&factor.factor) {
-        text.push_str("That is far from 1: is it the right GPU, batch and PyTorch?\n");
+    if !fit.kept {
+        text.push_str(&format!(
+            "Not kept, because no processor is so much {} than another. Is it the right GPU, batch and PyTorch, and was the \
+             measured job not waiting for its data? `--host scale={}` predicts with it all the same.\n",
+            if factor.factor > 1.0 { "slower" } else { "faster" },
+            factor.factor
+        ));
+        return text;
     }
     if let Some(before) = &fit.before {
         text.push_str(&format!("in place of {}, from `{}` ({})\n", before.factor, before.job, before.date));

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use trompe_session::calibration::{self, Request};
+use trompe_session::env;
 use trompe_session::profile::{self, RecordRequest, Recording, SweepRequest};
 
 use crate::commands;
@@ -37,8 +38,8 @@ pub(crate) struct ProfileArguments {
     /// Of `--gpu`: the interpreter that has PyTorch; the first one on PATH when not given.
     #[arg(long, value_name = "PYTHON")]
     python: Option<PathBuf>,
-    /// Of `--gpu`: seconds for the sweep.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    /// Of `--gpu`: time for the sweep, in seconds or as 90s, 10m.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = seconds)]
     budget: u32,
     /// Of `--gpu`: cuda, or cpu to try the code.
     #[arg(long, value_name = "DEVICE", default_value = "cuda")]
@@ -63,7 +64,25 @@ pub(crate) struct ProfileArguments {
     command: Vec<OsString>,
 }
 
+fn seconds(text: &str) -> Result<u32, String> {
+    let (number, factor) = match text.strip_suffix('m') {
+        Some(minutes) => (minutes, 60),
+        None => (text.strip_suffix('s').unwrap_or(text), 1),
+    };
+    let parsed = number.parse::<u32>().ok().and_then(|number| number.checked_mul(factor));
+    parsed
+        .filter(|seconds| *seconds > 0)
+        .ok_or_else(|| "write whole seconds (600, 90s) or minutes (10m)".to_owned())
+}
+
 pub(crate) fn run(arguments: ProfileArguments) -> anyhow::Result<ExitCode> {
+    if std::env::var_os(env::TROMPE_CONFIG).is_some() && !arguments.no_calibrate && arguments.device == "cuda"
+    {
+        anyhow::bail!(
+            "the GPU here is the one that `trompe run` pretends, whose kernels take no time, so there is nothing to learn; \
+             run this on a machine with a GPU, or with `--no-calibrate` to try the code"
+        );
+    }
     let status = if arguments.gpu {
         let mut more: Vec<OsString> = vec![
             "--budget".into(),

@@ -13,6 +13,9 @@ pub(crate) fn text(runs: &RunErrors) -> String {
         for fit in &runs.fitted {
             text.push_str(&fitted(fit));
         }
+        for clock in &runs.clocks {
+            text.push_str(&format!("\n{}\n", clock.text()));
+        }
         text.push_str(&fits(&runs.fits));
         text.push_str("\nwhat others published (about their own runs, but where a source is named)\n");
         for published in &PUBLISHED {
@@ -104,12 +107,10 @@ fn worst(groups: &[RunGroup]) -> String {
 
 fn fitted(fit: &Fit) -> String {
     format!(
-        "\n{}: {}, fitted on other rows: {:.3} and {:.3},\neach fitted on the half of the rows that it is not judged \
-         by\n{}{}{}",
+        "\n{}: {}, fitted on other rows:\n{}\n{}{}{}",
         format!("{} {}", fit.source, fit.gpu).trim_end(),
         fit.what.text(),
-        fit.values[0],
-        fit.values[1],
+        fit.how(),
         table(&fit.groups),
         orders(&fit.orderings),
         worst(&fit.groups)

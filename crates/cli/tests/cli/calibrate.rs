@@ -209,6 +209,7 @@ fn a_step_time_gives_the_factor_of_the_hosts() {
     assert!((seconds / 0.9e-3 - 1.0).abs() < 0.005, "{seconds}");
     calibrate("0.8ms").check(0, &["in place of "]);
     calibrate("1us").check(1, &["Even a host that takes no time gives"]);
+    calibrate("5ms").check(1, &["Not kept, because no processor is so much slower", "--host scale="]);
     calibrate("100s").check(1, &["No factor up to 64"]);
     stage.trompe(&["calibrate", "--measured", "3", "--", "python", "x.py"]).check(2, &["with its unit"]);
     stage.trompe(&["calibrate", "--measured", "3s"]).check(2, &["COMMAND"]);
@@ -237,8 +238,9 @@ fn profiling_needs_a_gpu_or_a_command() {
         "case $* in *trompe.profile*) echo \"$*\"; exit 2 ;; esac; env | grep TROMPE_PROFILE",
     );
     stage.trompe(&["profile"]).check(2, &["give `--gpu` for a sweep, or a command"]);
-    let sweep = stage.trompe(&["profile", "--gpu", "--python", "python", "--budget", "9", "--small"]);
-    sweep.check(2, &["-m trompe.profile --out trompe-profile --budget 9 --device cuda --small"]);
+    let sweep = stage.trompe(&["profile", "--gpu", "--python", "python", "--budget", "2m", "--small"]);
+    stage.trompe(&["profile", "--gpu", "--budget", "2x"]).check(2, &["minutes (10m)"]);
+    sweep.check(2, &["-m trompe.profile --out trompe-profile --budget 120 --device cuda --small"]);
     let record = stage.trompe(&["profile", "--steps", "5", "--", "python", "x.py"]);
     record.check(2, &["TROMPE_PROFILE={", "\"steps\":5", "holds no trace"]);
 }

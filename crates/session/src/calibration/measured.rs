@@ -32,6 +32,8 @@ pub struct HostFit {
     pub predicted: [f64; 3],
     /// The factor; `None` when the host cannot explain the measured time.
     pub factor: Option<HostFactor>,
+    /// Whether it was added to the calibration.
+    pub kept: bool,
     /// What was known for the same machines before.
     pub before: Option<HostFactor>,
     /// The file that was written.
@@ -77,7 +79,8 @@ pub fn fit_host(request: &HostRequest, progress: &mut dyn Progress) -> Result<Ho
     let free = predicted(0.0)?;
     let solved = solve(request.seconds, (free, plain), predicted)?;
     let written = request.out.join(HOSTS);
-    let mut fit = HostFit { predicted: [plain, free, plain], factor: None, before: None, written };
+    let mut fit =
+        HostFit { predicted: [plain, free, plain], factor: None, kept: false, before: None, written };
     let Some((factor, reached)) = solved else { return Ok(fit) };
     fit.predicted[2] = reached;
     let found = HostFactor {
@@ -90,13 +93,21 @@ pub fn fit_host(request: &HostRequest, progress: &mut dyn Progress) -> Result<Ho
         job: order.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "),
         date: clock::today(),
     };
+    if !PLAUSIBLE.contains(&factor) {
+        fit.factor = Some(found);
+        return Ok(fit);
+    }
     std::fs::create_dir_all(&request.out).map_err(|error| SessionError::writing(&request.out, error))?;
     let mut hosts = Hosts::read(&fit.written)?;
     fit.before = hosts.put(found.clone());
     hosts.write(&fit.written)?;
+    fit.kept = true;
     fit.factor = Some(found);
     Ok(fit)
 }
+
+/// Factors that are kept: no two processors that train models are further apart.
+const PLAUSIBLE: std::ops::RangeInclusive<f64> = 0.2..=5.0;
 
 /// To four digits that count.
 fn four_digits(value: f64) -> f64 {

@@ -22,7 +22,7 @@ use crate::{Progress, SessionError};
 
 pub use page::page;
 pub use runs::environment::make as make_environment;
-pub use runs::{Fit, Fits, Fitted, MemoryCompared, RunErrors, RunsRequest};
+pub use runs::{Fit, Fits, Fitted, FittedOn, MemoryCompared, RunErrors, RunsRequest, SharedClock};
 pub use runs_page::{PUBLISHED, Published};
 pub use trompe_measure::errors::{Group, Worst};
 pub use trompe_measure::runs::{Compared as RunCompared, Group as RunGroup, Ordering as RunOrdering};

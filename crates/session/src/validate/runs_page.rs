@@ -71,6 +71,9 @@ pub(super) fn write(html: &mut String, runs: &RunErrors) {
         for fit in &runs.fitted {
             fitted(html, fit);
         }
+        for clock in &runs.clocks {
+            let _ = write!(html, "<p>{}</p>", escape(&clock.text()));
+        }
         let f = &runs.fits;
         let _ = write!(
             html,
@@ -181,12 +184,10 @@ fn worst(html: &mut String, groups: &[Group]) {
 fn fitted(html: &mut String, fit: &Fit) {
     let _ = write!(
         html,
-        "<h3>{}: {} fitted on other rows</h3><p class=note>Each half of the rows is judged with the number that was \
-         fitted on the other half: {:.3} and {:.3}.</p>",
+        "<h3>{}: {} fitted on other rows</h3><p class=note>Judged with {}.</p>",
         escape(format!("{} {}", fit.source, fit.gpu).trim_end()),
         fit.what.text(),
-        fit.values[0],
-        fit.values[1]
+        fit.how()
     );
     plots(html, &fit.rows);
     table(html, &fit.groups);

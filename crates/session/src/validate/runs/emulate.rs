@@ -181,6 +181,7 @@ fn files(script: &'static str) -> Vec<&'static str> {
             "megatron_lm/configs.py",
             "megatron_lm/fused.py",
             "megatron_lm/layers.py",
+            "megatron_lm/newer.py",
         ]
     } else {
         &["common.py"]

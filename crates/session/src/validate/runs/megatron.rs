@@ -2,7 +2,8 @@
 //!
 //! Two generations of software ran these rows. Until 2022 there were kernels of Megatron-LM's own and of Apex, for which
 //! stand-ins are at hand; attention was scores, softmax and context apart. Since 2023 the layers are TransformerEngine's:
-//! where the interpreter has it, those rows run over the real one, in FP8 too; without it, over PyTorch's fused attention.
+//! where the interpreter has it, those rows run over the real one; without it, over PyTorch's fused attention and light
+//! modules of the other kernels. Both in FP8 too.
 
 use trompe_measure::runs::RunRow;
 use trompe_measure::runs::published::{Completed, Kind, Model};
@@ -49,12 +50,9 @@ pub(super) fn job(completed: &Completed, sources: &Sources, engine: bool) -> Res
     let framework = row.framework.to_ascii_lowercase();
     let recent = framework.contains("nemo") || framework.contains("te 2");
     let eight_bits = row.precision.to_ascii_lowercase().contains("fp8");
-    if eight_bits && !engine {
-        return Err("FP8 training needs TransformerEngine: name an interpreter that has it with `--python`"
-            .to_owned());
-    }
     let over = engine;
-    let engine = engine && (recent || eight_bits);
+    let newer = recent || eight_bits;
+    let engine = engine && newer;
     let mut arguments = Vec::new();
     for (name, value) in [
         ("num-layers", layout.length.layers),
@@ -109,7 +107,17 @@ pub(super) fn job(completed: &Completed, sources: &Sources, engine: bool) -> Res
             arguments.push("--fp8-param-gather".to_owned());
         }
     }
-    if engine && framework.contains("nemo") {
+    if newer && !engine {
+        arguments.push("--newer-kernels".to_owned());
+        assumed.push(if eight_bits {
+            "FP8 layers and fused kernels of light modules, because TransformerEngine is not installed; weights are \
+             gathered in bf16"
+                .to_owned()
+        } else {
+            "fused kernels of light modules, because TransformerEngine is not installed".to_owned()
+        });
+    }
+    if newer && framework.contains("nemo") {
         // NeMo's recipes reduce gradients in bf16 and take the logits' loss in one kernel.
         arguments.extend(["--grad-reduce-in-bf16", "--cross-entropy-loss-fusion"].map(str::to_owned));
         option(&mut arguments, "cross-entropy-fusion-impl", "te");
@@ -313,7 +321,12 @@ mod tests {
         );
         assert!(with.contains("--squared-relu") && with.contains("--num-query-groups 8"), "{with}");
         let without = line(row(), false);
-        assert!(without.starts_with("megatron_fused.py"), "{without}");
+        assert!(without.starts_with("megatron_fused.py") && without.contains("--newer-kernels"), "{without}");
+        assert!(without.contains("--cross-entropy-loss-fusion"), "{without}");
+        let light = line(RunRow { precision: "FP8".to_owned(), ..row() }, false);
+        for part in ["megatron_fused.py", "--newer-kernels", "--fp8-format hybrid", "--fp8-param-gather"] {
+            assert!(light.contains(part), "{part} is not in {light}");
+        }
         let eight = line(RunRow { precision: "FP8".to_owned(), ..row() }, true);
         assert!(eight.contains("--bf16") && eight.contains("--fp8-format hybrid"), "{eight}");
         let old = line(

@@ -29,7 +29,7 @@ use super::Request;
 use crate::estimators::Pricer;
 use crate::{Choices, HostChoice, Progress, SessionError, hook};
 
-pub use fit::{Fit, Fitted};
+pub use fit::{Fit, Fitted, FittedOn, SharedClock};
 pub use goldens::MemoryCompared;
 
 /// What to compare whole runs with.
@@ -79,6 +79,8 @@ pub struct RunErrors {
     pub orderings: Vec<Ordering>,
     /// The same with one number fitted on other rows.
     pub fitted: Vec<Fit>,
+    /// The clocks that GPUs sustain by what all their sources say.
+    pub clocks: Vec<SharedClock>,
     /// Out-of-memory predictions.
     pub fits: Fits,
     /// Memories.
@@ -192,6 +194,9 @@ impl Comparison<'_> {
         found.orderings = orderings(&found.rows);
         let fitter = fit::Fitter { pricer: self.pricer, seed: self.request.seed, host: own.host.clone() };
         found.fitted = fitter.all(&kept, &noise);
+        let (clocks, judged) = fitter.clocks(&kept, &noise);
+        found.clocks = clocks;
+        found.fitted.extend(judged);
     }
 
     /// The traces of a job.

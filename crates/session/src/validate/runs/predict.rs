@@ -51,6 +51,12 @@ pub(super) struct Traced {
 }
 
 impl Traced {
+    /// The GPU that it is simulated on, by the name of its sheet.
+    pub(super) fn device(&self) -> Option<String> {
+        let cluster = resolve(&self.traces.first()?.cluster).ok()?;
+        Some(cluster.node.device.name)
+    }
+
     /// Simulates; with `clock`, at that share of the highest clock.
     ///
     /// # Errors

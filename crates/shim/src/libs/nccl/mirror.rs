@@ -9,7 +9,8 @@ use crate::common::copy::{PERFORMED, move_bytes, perform};
 use crate::door::Call;
 use crate::process::HostMachine;
 
-/// Gathers of integers and bytes (lengths, pickled objects) are done up to this size in all.
+/// Gathers of known integers and bytes (lengths, pickled objects) are done up to this size in all. What kernels left in
+/// them is not known (activations in FP8 are sent as bytes), and is not moved.
 const GATHERED: u64 = 256 << 20;
 /// Sums up to this size are multiplied by the number of ranks.
 const SUMMED: u64 = 64 << 10;
@@ -85,8 +86,10 @@ fn copy_in(machine: &mut HostMachine, to: u64, from: u64, bytes: u64) {
 pub(super) fn gather(call: &Call<'_>, to: u64, from: u64, part: (u64, u32), dtype: DType) {
     let (bytes, count) = part;
     let total = bytes.saturating_mul(u64::from(count));
-    let control = matches!(dtype, DType::I8 | DType::U8 | DType::I32 | DType::I64) && total <= GATHERED;
     let mut machine = call.machine();
+    let control = matches!(dtype, DType::I8 | DType::U8 | DType::I32 | DType::I64)
+        && total <= GATHERED
+        && machine.memory.content(from, bytes) != Content::Unknown;
     if !machine.memory.is_accessible(to, total) || !machine.memory.is_accessible(from, bytes) {
         return;
     }

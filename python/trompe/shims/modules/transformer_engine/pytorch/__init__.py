@@ -5,9 +5,8 @@ import contextlib
 import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint as _checkpoint
+from trompe.shims import eight_bits
 from trompe.shims.missing import attribute_of
-
-from . import eight_bits
 
 __getattr__ = attribute_of("transformer_engine.pytorch")
 
