@@ -13,7 +13,7 @@ use trompe_results::{Note, Severity};
 use trompe_trace::job::JobTrace;
 
 use crate::clock::Stopwatch;
-use crate::estimators::{self, EstimatorChoice};
+use crate::estimators::{EstimatorChoice, Pricer};
 use crate::launch::{Emulation, Ended, LauncherSettings};
 use crate::output::{Existing, Layout, OutputFolder};
 use crate::python::{Advice, How, Torch};
@@ -21,8 +21,8 @@ pub(crate) use crate::run::workers::Kept;
 use crate::run::workers::{Launched, Workers};
 use crate::{
     Choices, HostChoice, Prediction, Progress, RankChoice, Routing, RunFacts, SessionError, Stage,
-    StepChoice, cache, collating, disk, env, hook, install, kernels, machine, programs, python, simulate,
-    world,
+    StepChoice, cache, collating, disk, env, hook, install, kernels, machine, predict_with, programs, python,
+    simulate, world,
 };
 
 pub use samples::samples;
@@ -104,6 +104,8 @@ impl Prepared {
 /// # Errors
 /// What is wrong before the command starts; nothing was run and no file of an earlier run was touched then.
 pub fn run(request: &Request, progress: &mut dyn Progress) -> Result<Finished, SessionError> {
+    // What prices kernels is wrong before the command starts, or never.
+    let pricer = Pricer::of(&request.estimators)?;
     let (prepared, launched) = execute(request, progress, &mut Kept::default())?;
     let mut finished = Finished {
         exit_code: launched.ended.exit_code(),
@@ -112,7 +114,7 @@ pub fn run(request: &Request, progress: &mut dyn Progress) -> Result<Finished, S
         prediction: None,
         problems: Vec::new(),
     };
-    if let Err(problem) = report(request, &prepared, &launched, &mut finished, progress) {
+    if let Err(problem) = report((request, &pricer), &prepared, &launched, &mut finished, progress) {
         finished.problems.push(explained(problem, &prepared.folder, finished.exit_code));
     }
     Ok(finished)
@@ -337,7 +339,7 @@ fn recorded(
 
 /// Everything after the command: collate, simulate, write.
 fn report(
-    request: &Request,
+    (request, pricer): (&Request, &Pricer),
     prepared: &Prepared,
     launched: &Launched,
     finished: &mut Finished,
@@ -349,7 +351,8 @@ fn report(
     // Before anything is made of it: what the ranks did is there to be looked at whatever comes of the simulation.
     let saved = simulate::keep(layout, &job, &prepared.cluster);
     progress.stage(Stage::Simulating);
-    let prediction = estimators::predict(&job, &prepared.cluster, &request.choices, &request.estimators);
+    let (cluster, choices) = (&prepared.cluster, &request.choices);
+    let prediction = predict_with(&job, cluster, choices, &pricer.on(cluster));
     let mut prediction = prediction.map_err(|error| disagreement(&job).unwrap_or(error))?;
     let own = &mut prediction.report.job;
     own.trace = layout.job_trace.file_name().map(|name| name.to_string_lossy().into_owned());

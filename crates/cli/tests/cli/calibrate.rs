@@ -93,6 +93,34 @@ fn a_trace_becomes_the_times_of_the_next_prediction() {
 }
 
 #[test]
+fn measured_times_of_the_same_job_replace_predictions() {
+    // Three products of 60 to 90 us and a kernel that the trace does not hold.
+    let stage = with_trace(trace(H100, 3, &[(PRODUCT, "aten::mm", SQUARE, 60.0)]));
+    fs::write(stage.path("work/u.json"), trace(H100, 5, &[(PRODUCT, "aten::mm", SQUARE, 90.0)])).unwrap();
+    let run = |traces: &[&str]| {
+        let oracle: Vec<&str> = traces.iter().flat_map(|name| ["--oracle", *name]).collect();
+        let arguments = [&["run", "--steps", "marker=step"], &oracle[..], &["--", "python", "x.py"]].concat();
+        stage.trompe(&arguments).clone()
+    };
+    let seconds = |place: usize| {
+        let seen = report(&stage.path("work/trompe-out"));
+        (seen.kernels[place].seconds * 1e7).round() / 10.0
+    };
+    run(&[]).check(0, &[]);
+    let predicted = seconds(1);
+    let one = run(&["t.json"]);
+    one.check(0, &["is not in the measured trace and kept its prediction", "measured 9"]);
+    assert_eq!((seconds(0), seconds(1)), (180.0, predicted));
+    // The median of both traces (three times 60, five times 90), and nothing of it stays.
+    run(&["t.json", "u.json"]).check(0, &["measured"]);
+    assert_eq!(seconds(0), 270.0);
+    assert!(!run(&[]).out.contains("measured trace"));
+    fs::write(stage.path("work/u.json"), "{\"traceEvents\": []}").unwrap();
+    run(&["u.json"]).check(2, &["`u.json`", "hint: "]);
+    run(&["none.json"]).check(2, &["`none.json`"]);
+}
+
+#[test]
 fn a_sheet_of_ones_own_is_found_again() {
     let stage = with_trace(trace("Some GPU", 4, &[(PRODUCT, "aten::mm", SQUARE, 77.0)]));
     let sheet = include_str!("../../../hardware/sheets/devices/h100-sxm5-80.toml");
@@ -201,15 +229,15 @@ fn a_step_time_gives_the_factor_of_the_hosts() {
         stage.trompe(&arguments)
     };
     // The recorded step takes a fifth of a second on the host.
-    calibrate("0.9ms").check(0, &["measured 0.0009 s", "host times taken", "hosts.toml"]);
+    calibrate("150ms").check(0, &["measured 0.1500 s", "host times taken", "hosts.toml"]);
     let run = stage.trompe(&["run", "--steps", "marker=step", "--", "python", "x.py"]);
-    run.check(0, &["found from a step of 0.0009 s of"]);
+    run.check(0, &["found from a step of 0.1500 s of"]);
     let seen = report(&stage.path("work/trompe-out"));
     let seconds = seen.step_time.unwrap().seconds;
-    assert!((seconds / 0.9e-3 - 1.0).abs() < 0.005, "{seconds}");
-    calibrate("0.8ms").check(0, &["in place of "]);
+    assert!((seconds / 0.15 - 1.0).abs() < 0.005, "{seconds}");
+    calibrate("120ms").check(0, &["in place of "]);
     calibrate("1us").check(1, &["Even a host that takes no time gives"]);
-    calibrate("5ms").check(1, &["Not kept, because no processor is so much slower", "--host scale="]);
+    calibrate("5ms").check(1, &["Not kept, because no processor is so much faster", "--host scale="]);
     calibrate("100s").check(1, &["No factor up to 64"]);
     stage.trompe(&["calibrate", "--measured", "3", "--", "python", "x.py"]).check(2, &["with its unit"]);
     stage.trompe(&["calibrate", "--measured", "3s"]).check(2, &["COMMAND"]);
