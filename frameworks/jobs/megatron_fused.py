@@ -13,7 +13,7 @@ import importlib
 import os
 import sys
 
-from megatron_lm import fused, newer
+from megatron_lm import fused
 
 
 def main():
@@ -31,7 +31,7 @@ def main():
         fused.accumulated_products()
     fused.install()
     if own.newer_kernels:
-        newer.install()
+        importlib.import_module("megatron_lm.newer").install()
     kept = fused.workspaces(own.keep_workspaces, own.cublas_workspace, own.stand_in_engine)
     importlib.import_module("megatron_gpt").main()
     del kept

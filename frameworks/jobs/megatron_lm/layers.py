@@ -103,12 +103,10 @@ def layer_spec(arguments, config, stage):
         block.layer_norm = Norm
         for layer in block.layer_specs:
             _use_own_layers(arguments, layer.submodules)
-        if arguments.fp8_format:
+        if arguments.newer_kernels:
             # Needs `trompe.shims`, which other jobs do without.
             newer = importlib.import_module("megatron_lm.newer")
-            eight = newer.LayersInEightBits(arguments.fp8_param_gather)
-            for layer in block.layer_specs:
-                eight.replace(layer.submodules)
+            newer.use_in(block.layer_specs, arguments)
     return block
 
 

@@ -4,6 +4,7 @@ Single kernels of PyTorch that read and write as many bytes, and allocate what t
 
     rotary embedding      one pass over queries, one over keys, each way
     squared ReLU          one pass each way
+    context parallelism   attention over the own part, then over half of each other one, which go round in a ring
     loss of the logits    a pass for the sums, one that writes the gradient over the logits, one that scales it
     linear layers in FP8  casts that write the transpose too, FP8 products, weights cast once a step, the input
                           gathered in FP8 under sequence parallelism, gradients added to the buffer of gradients
@@ -16,6 +17,7 @@ import dataclasses
 import importlib
 
 import torch
+from megatron.core import parallel_state
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from trompe.shims import eight_bits
 
@@ -34,6 +36,75 @@ class _SquaredReLU(torch.autograd.Function):
     def backward(ctx, gradient):
         (x,) = ctx.saved_tensors
         return torch.ops.aten.gelu_backward(gradient, x, approximate="tanh")
+
+
+class _Shift(torch.autograd.Function):
+    """Keys and values to the next rank of the ring; backwards they go on with their gradients."""
+
+    @staticmethod
+    def forward(ctx, pair, group, handles):
+        ctx.group = group
+        received, started = _exchange([pair], group)
+        handles += started
+        return received[0]
+
+    @staticmethod
+    def backward(ctx, gradient):
+        received, started = _exchange([gradient, torch.empty_like(gradient)], ctx.group)
+        for handle in started:
+            handle.wait()
+        return received[0], None, None
+
+
+def _exchange(tensors, group):
+    """What the one before sends while these go to the one after, and what to wait for."""
+    ranks, own = torch.distributed.get_process_group_ranks(group), group.rank()
+    after, before = ranks[(own + 1) % len(ranks)], ranks[own - 1]
+    received = [torch.empty_like(tensor) for tensor in tensors]
+    calls = []
+    for tensor, place in zip(tensors, received, strict=True):
+        calls.append(torch.distributed.P2POp(torch.distributed.isend, tensor.contiguous(), after, group))
+        calls.append(torch.distributed.P2POp(torch.distributed.irecv, place, before, group))
+    return received, torch.distributed.batch_isend_irecv(calls)
+
+
+class RingAttention(torch.nn.Module):
+    """Causal attention of one context-parallel rank, as much work for each: `[s, b, heads, width]` in.
+
+    A rank holds one chunk from the front and one from the back, so of what others hold it sees half.
+    """
+
+    def __init__(self, config, layer_number, attn_mask_type, attention_type, **_ignored):
+        super().__init__()
+        self.dropout = config.attention_dropout
+        self.group = parallel_state.get_context_parallel_group()
+
+    def _attend(self, query, pair, causal):
+        query, key, value = (x.permute(1, 2, 0, 3) for x in (query, *pair))
+        return torch.nn.functional.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            is_causal=causal,
+            dropout_p=self.dropout if self.training else 0.0,
+            enable_gqa=key.shape[1] != query.shape[1],
+        )
+
+    def forward(self, query, key, value, attention_mask=None, **_ignored):
+        """`[s, b, heads * width]` out; the parts are added up where they are weighed and added."""
+        pair = torch.stack((key, value))
+        output = None
+        for step in range(self.group.size()):
+            handles = []
+            last = step + 1 == self.group.size()
+            following = None if last else _Shift.apply(pair, self.group, handles)
+            seen = pair if step == 0 else pair[:, : pair.shape[1] // 2]
+            part = self._attend(query, seen, causal=step == 0)
+            output = part if output is None else output + part
+            for handle in handles:
+                handle.wait()
+            pair = following
+        return output.permute(2, 0, 1, 3).flatten(2)
 
 
 class _Loss(torch.autograd.Function):
@@ -185,7 +256,9 @@ def _in_eight_bits(kind, steps, gathered):
             super().__init__(*positions, **named)
             self.eight = _Weights(steps, gathered)
 
-        def _forward_impl(self, input, weight, bias, *others, allreduce_dgrad, sequence_parallel, tp_group, **named):
+        def _forward_impl(
+            self, input, weight, bias, *others, allreduce_dgrad, sequence_parallel, tp_group, **named
+        ):
             if any(size % 16 for size in (input.numel() // input.shape[-1], *weight.shape)):
                 return super()._forward_impl(
                     input,
@@ -220,3 +293,14 @@ class LayersInEightBits:
                 setattr(part, field.name, self.replaced[value])
             elif dataclasses.is_dataclass(value) and not isinstance(value, type):
                 self.replace(value)
+
+
+def use_in(layers, arguments):
+    """Ring attention under context parallelism and FP8 layers, where `arguments` ask for them."""
+    if arguments.context_parallel_size > 1:
+        for layer in layers:
+            layer.submodules.self_attention.submodules.core_attention = RingAttention
+    if arguments.fp8_format:
+        eight = LayersInEightBits(arguments.fp8_param_gather)
+        for layer in layers:
+            eight.replace(layer.submodules)
