@@ -4,10 +4,12 @@ Single kernels of PyTorch that read and write as many bytes, and allocate what t
 
     rotary embedding      one pass over queries, one over keys, each way
     squared ReLU          one pass each way
-    context parallelism   attention over the own part, then over half of each other one, which go round in a ring
-    loss of the logits    a pass for the sums, one that writes the gradient over the logits, one that scales it
-    linear layers in FP8  casts that write the transpose too, FP8 products, weights cast once a step, the input
-                          gathered in FP8 under sequence parallelism, gradients added to the buffer of gradients
+    context parallelism   attention over the own part, then over half of each other one, which go round
+    loss of the logits    a pass for the sums, one that writes the gradient over the logits, one that
+                          scales it
+    linear layers in FP8  casts that write the transpose too, FP8 products, weights cast once a step, the
+                          input gathered in FP8 under sequence parallelism, gradients written where they are
+                          added up
 
 Values are not those of the originals: for emulation only. What differs from them: gradients that sequence
 parallelism gathers are gathered in 16 bits, and norms write 16 bits that are cast, not FP8.
@@ -157,8 +159,8 @@ class _Steps:
 class _Weights:
     """A weight's FP8 copies.
 
-    With `gathered`, as under `--fp8-param-gather`, the weight itself is FP8: the 16 bits of an element are those
-    of it and of its transpose.
+    With `gathered`, as under `--fp8-param-gather`, the weight itself is FP8: the 16 bits of an element are
+    those of it and of its transpose.
     """
 
     def __init__(self, steps, gathered):
@@ -191,9 +193,10 @@ class _Product(torch.autograd.Function):
     """A column- or row-parallel product, with the communication of Megatron-Core's own."""
 
     @staticmethod
-    def forward(ctx, x, weight, bias, layer, reduce, sequence, group):
+    def forward(ctx, x, weight, bias, place):
         rows = x.reshape(-1, x.shape[-1])
-        ctx.layer, ctx.reduce, ctx.sequence, ctx.group = layer, reduce, sequence, group
+        layer, ctx.reduce, sequence, group = place
+        ctx.layer, ctx.sequence, ctx.group = layer, sequence, group
         ctx.bias, ctx.shape, ctx.kind = bias is not None, x.shape, x.dtype
         weights, _ = layer.eight.get(weight)
         if sequence:
@@ -230,7 +233,7 @@ class _Product(torch.autograd.Function):
         of_weight = _into_buffer(weight, turned_rows, turned)
         if handle is not None:
             handle.wait()
-        return own.view(ctx.shape), of_weight, columns, None, None, None, None
+        return own.view(ctx.shape), of_weight, columns, None
 
 
 _EMPTY = {}
@@ -256,21 +259,11 @@ def _in_eight_bits(kind, steps, gathered):
             super().__init__(*positions, **named)
             self.eight = _Weights(steps, gathered)
 
-        def _forward_impl(
-            self, input, weight, bias, *others, allreduce_dgrad, sequence_parallel, tp_group, **named
-        ):
+        def _forward_impl(self, input, weight, bias, **others):
             if any(size % 16 for size in (input.numel() // input.shape[-1], *weight.shape)):
-                return super()._forward_impl(
-                    input,
-                    weight,
-                    bias,
-                    *others,
-                    allreduce_dgrad=allreduce_dgrad,
-                    sequence_parallel=sequence_parallel,
-                    tp_group=tp_group,
-                    **named,
-                )
-            return _Product.apply(input, weight, bias, self, allreduce_dgrad, sequence_parallel, tp_group)
+                return super()._forward_impl(input, weight, bias, **others)
+            spread = [others[name] for name in ("allreduce_dgrad", "sequence_parallel", "tp_group")]
+            return _Product.apply(input, weight, bias, (self, *spread))
 
     EightBits.__name__ = kind.__name__
     return EightBits

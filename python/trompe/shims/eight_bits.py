@@ -38,8 +38,8 @@ def linear(x, weight, bias):
 def cast_both(x, kind):
     """`x` `[rows, columns]` and its transpose in `kind`, by one kernel that reads it once.
 
-    TransformerEngine's `cast_transpose` reads 16 bits and writes two bytes per element: as a copy of the halves of
-    `x` to two tensors does. The values are those bytes, for emulation only.
+    TransformerEngine's `cast_transpose` reads 16 bits and writes two bytes per element: as a copy of the
+    halves of `x` to two tensors does. The values are those bytes, for emulation only.
     """
     if x.element_size() != 2:
         x = x.to(torch.bfloat16)
