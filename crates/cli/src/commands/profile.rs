@@ -76,8 +76,7 @@ fn seconds(text: &str) -> Result<u32, String> {
 }
 
 pub(crate) fn run(arguments: ProfileArguments) -> anyhow::Result<ExitCode> {
-    if std::env::var_os(env::TROMPE_CONFIG).is_some() && !arguments.no_calibrate && arguments.device == "cuda"
-    {
+    if env::get(env::TROMPE_CONFIG).is_some() && !arguments.no_calibrate && arguments.device == "cuda" {
         anyhow::bail!(
             "the GPU here is the one that `trompe run` pretends, whose kernels take no time, so there is nothing to learn; \
              run this on a machine with a GPU, or with `--no-calibrate` to try the code"
