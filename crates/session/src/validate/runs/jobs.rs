@@ -223,7 +223,7 @@ mod tests {
         check(row("JAX"), true, "no script stands for the framework `JAX`");
         check(row("Megatron-LM"), true, "`hidden` is empty");
         let wide = |framework: &str| RunRow { hidden: Some(64), global_batch: Some(8), ..row(framework) };
-        check(RunRow { precision: "FP8".to_owned(), ..wide("NeMo") }, false, "TransformerEngine");
+        check(RunRow { precision: "FP8".to_owned(), ..wide("NeMo") }, false, "has no FP8");
         check(RunRow { n_experts: Some(8), ..wide("NeMo") }, true, "experts a token goes to");
         check(RunRow { gpu: "H9000".to_owned(), ..wide("Megatron") }, true, "no sheet knows the GPU");
     }

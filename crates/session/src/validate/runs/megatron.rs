@@ -50,6 +50,12 @@ pub(super) fn job(completed: &Completed, sources: &Sources, engine: bool) -> Res
     let framework = row.framework.to_ascii_lowercase();
     let recent = framework.contains("nemo") || framework.contains("te 2");
     let eight_bits = row.precision.to_ascii_lowercase().contains("fp8");
+    let capability = sources
+        .device(&row.gpu)
+        .map(|sheet| (sheet.compute.capability_major, sheet.compute.capability_minor));
+    if eight_bits && capability.is_some_and(|own| own < (8, 9)) {
+        return Err(format!("FP8 training, but the {} has no FP8", row.gpu));
+    }
     let over = engine;
     let newer = recent || eight_bits;
     let engine = engine && newer;
